@@ -394,7 +394,7 @@ t.test('nothing between client and provider wire names a vendor', async t => {
 
 /** Lines that a folder may have. A commit that raises a number says why. */
 const lineBudgets: Readonly<Record<string, number>> = {
-  admin: 2790,
+  admin: 2900,
   app: 2600,
   cli: 2400,
   codecs: 11_200,

@@ -5,6 +5,7 @@ import type { LimitChange, LimitInput, LimitRecord, Page } from '../core/ports.t
 import { s } from '../core/schema.ts'
 import { errors } from '../lib/error.ts'
 import { periods } from '../lib/period.ts'
+import { type OnLimit, type RateChange, type RateKind, rateKinds, windowKinds } from '../limits/kinds.ts'
 import { option, shell } from './command.ts'
 
 /** A new name; the store checks that it is free. */
@@ -153,6 +154,46 @@ export const showLimits = (limits: readonly ReturnType<typeof shownLimit>[]): st
   limits
     .map(({ period, limit, spent }) => `${spent} of ${limit} ${period === 'total' ? 'in all' : `a ${period}`}`)
     .join(', ')
+
+const rate = s.either(
+  s.integer({ minimum: 0, maximum: 1_000_000_000, description: 'a number, or 0 to remove the limit' }),
+  s.string({ pattern: '^(none|[1-9]\\d{0,8})$', description: 'a number, or "none" to remove the limit' }),
+)
+const onLimit = s.string({
+  pattern: '^(refuse|notify|use:.{1,256})$',
+  description: '"refuse", "notify" or "use:<model>"',
+})
+const rateOption = (kind: RateKind) => {
+  const what =
+    kind === 'concurrency' ? 'requests at a time' : `${windowKinds[kind].counts} per ${windowKinds[kind].span}`
+  return option(`--${kind} <n>: ${what} at most; none removes the limit`, rate)
+}
+
+/** Arguments of rate limits, for new and for changed records. */
+export const rateArguments = {
+  ...(Object.fromEntries(rateKinds.map(kind => [kind, rateOption(kind)])) as Record<
+    RateKind,
+    ReturnType<typeof rateOption>
+  >),
+  onLimit: option('--on-limit <action>: at these limits: refuse (default), notify, or use:<model>', onLimit),
+}
+type RateArguments = { readonly [K in RateKind]?: string | number | undefined } & {
+  readonly onLimit?: string | undefined
+}
+
+/** Undefined where no rate limit is named. */
+export function rateChange(given: RateArguments): RateChange | undefined {
+  const named = rateKinds.flatMap(kind => {
+    const value = given[kind]
+    return value === undefined ? [] : [[kind, value === 'none' || value === 0 ? null : Number(value)] as const]
+  })
+  const { onLimit: action } = given
+  if (named.length === 0 && action === undefined) return undefined
+  const on_limit: OnLimit | undefined = action?.startsWith('use:')
+    ? { use: action.slice('use:'.length) }
+    : (action as 'refuse' | 'notify' | undefined)
+  return { ...(Object.fromEntries(named) as RateChange), on_limit }
+}
 
 /** Undefined, which changes nothing, stays undefined. */
 export const isOn = (value: string | undefined): boolean | undefined =>

@@ -8,6 +8,7 @@ import type { Plans } from '../core/plan.ts'
 import type { KeyStatus, PlanState } from '../core/ports.ts'
 import { value } from '../core/reply.ts'
 import { errors } from '../lib/error.ts'
+import type { OwnLimits } from '../limits/kinds.ts'
 
 const CENT = 10_000_000n
 
@@ -33,10 +34,13 @@ export const key: Endpoint = {
         limit: total ? formatMoney(total.limit) : null,
         ...(recurring && periodOf(recurring)),
         ...planOf(status.plan, snapshot.plans),
+        ...(principal.rates && { rateLimits: principal.rates.map(rateOf) }),
       },
     })
   },
 }
+
+const rateOf = ({ of, name, limits }: OwnLimits) => ({ of, name, ...limits })
 
 /** The recurring limit, with the start of its next period. */
 const periodOf = ({ limit, period, spent, resetsAt }: KeyStatus['budgets'][number]) => ({

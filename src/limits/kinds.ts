@@ -50,6 +50,11 @@ export type RateLimits = { readonly [K in RateKind]?: number | undefined } & {
   readonly on_limit?: OnLimit | undefined
 }
 
+/** A change of limits: null removes one, undefined leaves it. */
+export type RateChange = { readonly [K in RateKind]?: number | null | undefined } & {
+  readonly on_limit?: OnLimit | undefined
+}
+
 /** Limits that a command has set for a caller, or for what the caller is part of. */
 export interface OwnLimits {
   readonly of: 'org' | 'project' | 'member' | 'key'

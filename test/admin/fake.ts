@@ -282,6 +282,7 @@ export function fakeContext(): Fake {
         return { ...record('k2', input.name), project: input.project, key: 'mgw_new' }
       },
       listKeys: async project => (project === 'empty' ? [] : [record('k1', 'first'), record('k2', 'a longer name')]),
+      showKey: async id => find(id),
       updateKey: async id => find(id),
       revokeKey: async id => ({ ...find(id), status: 'revoked' }),
       rollKey: async id => ({ ...find(id), id: 'k3', key: 'mgw_rolled' }),

@@ -1,6 +1,7 @@
 /** Limits of every kind under two hundred requests at once (docs/rate-limits.md). */
 import t from 'tap'
 import { type RateKind, rateKinds, windowKinds } from '../../src/limits/kinds.ts'
+import { commandsOf } from '../helpers/commands.ts'
 import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
@@ -36,6 +37,8 @@ const gateway = await startGateway(t, {
           limits: [
             ...rateKinds.map(kind => ({ match: { model: `m-${kind}*` }, [kind]: most(kind) })),
             { match: { model: 'spare' }, tpm: 1000 },
+            { match: { model: 'test', end_user: '*' }, rpm: 2 },
+            { match: { tags: 'team=*' }, rpm: 3 },
           ],
         },
       },
@@ -112,4 +115,92 @@ t.test('tokens that a request did not use are free for the next one', async t =>
   const { headers } = await ask('test')
   t.match(headers.get('ratelimit'), /^"requests";/, 'models without a limit show that of the organization')
   t.notOk(headers.get('x-ratelimit-limit-tokens'))
+})
+
+const command = commandsOf(gateway)
+type Limited = { rateLimits?: object }
+
+t.test(
+  'commands set limits of keys, members, projects and organizations, which keep to them and show them',
+  async t => {
+    await upstream.reset()
+    const { id: organization } = await command<{ id: string }>('orgs.create', {
+      name: 'limited',
+      account: 'open',
+      rpd: 4,
+    })
+    const { id: project } = await command<{ id: string }>('projects.create', { organization, name: 'web', rph: '3' })
+    await command('members.add', { organization, email: 'ada@x.example', role: 'owner', rpm: 2 })
+    const made = await command<{ id: string; key: string } & Limited>('keys.create', {
+      ...{ project, name: 'ci', createdBy: 'ada@x.example', rpm: 1, tpm: 100_000, concurrency: 5 },
+    })
+    t.strictSame(made.rateLimits, { rpm: 1, tpm: 100_000, concurrency: 5 })
+    const as = (key: string) => ({ authorization: `Bearer ${key}` })
+    const call = async (key = made.key) => {
+      const response = await gateway.chat('Hello', as(key))
+      const body = (await response.json()) as { error?: { message: string } }
+      return body.error?.message.replace(/ is reached.*/, '') ?? response.status
+    }
+    t.equal(await call(), 200)
+    t.equal(await call(), 'The limit of 1 requests per minute (rpm) of key "ci"')
+    await command('keys.update', { id: made.id, rpm: 'none' })
+    t.strictSame((await command<Limited>('keys.show', { id: made.id })).rateLimits, { tpm: 100_000, concurrency: 5 })
+    t.equal(await call(), 200)
+    t.equal(await call(), 'The limit of 2 requests per minute (rpm) of member "ada@x.example"')
+    await command('members.update', { organization, member: 'ada@x.example', rpm: 0 })
+    t.equal(await call(), 200)
+    t.equal(await call(), 'The limit of 3 requests per hour (rph) of project "web"')
+    await command('projects.update', { project, rph: 10 })
+    t.equal(await call(), 200)
+    t.equal(await call(), 'The limit of 4 requests per day (rpd) of organization "limited"')
+    const status = (await (await gateway.get('/v1/key', as(made.key))).json()) as { data: Limited }
+    t.strictSame(status.data.rateLimits, [
+      { of: 'key', name: 'ci', tpm: 100_000, concurrency: 5 },
+      { of: 'project', name: 'web', rph: 10 },
+      { of: 'org', name: 'limited', rpd: 4 },
+    ])
+    await command('orgs.update', { organization, rpd: 100, onLimit: 'notify' })
+    const rolled = await command<{ key: string } & Limited>('keys.roll', { id: made.id })
+    t.strictSame(rolled.rateLimits, { tpm: 100_000, concurrency: 5 })
+    t.equal(await call(rolled.key), 200)
+  },
+)
+
+t.test('a limit that uses another model sends to it what is beyond, and the answer names both', async t => {
+  await upstream.reset()
+  const { key } = await command<{ key: string }>('keys.create', {
+    ...{ project: 'default', name: 'thrifty', rpm: 1, onLimit: 'use:spare' },
+  })
+  const used = async () => {
+    const response = await gateway.chat(
+      { model: 'test', messages: [{ role: 'user', content: 'Hi' }] },
+      { authorization: `Bearer ${key}` },
+    )
+    const { metadata } = (await response.json()) as { metadata: { requested_model: string; used_model: string } }
+    return [response.status, metadata.requested_model, metadata.used_model]
+  }
+  t.strictSame(await used(), [200, 'test', 'test'])
+  t.strictSame(await used(), [200, 'test', 'spare'])
+  const entries = await upstream.record('a')
+  t.strictSame(
+    entries.map(({ model }) => model),
+    [testMapping.id, 'spare'],
+  )
+})
+
+t.test('end users and tags are counted apart', async t => {
+  await upstream.reset()
+  const call = async (user: string | undefined, tags: string | undefined) => {
+    const body = { model: 'test', messages: [{ role: 'user', content: 'Hi' }], ...(user && { user }) }
+    const response = await gateway.chat(body, { ...(tags && { 'x-gateway-tags': tags }) })
+    const { error } = (await response.json()) as { error?: { message: string } }
+    return error?.message.replace(/ is reached.*/, '') ?? response.status
+  }
+  for (let times = 0; times < 2; times++) t.equal(await call('ada', undefined), 200)
+  t.equal(await call('ada', undefined), 'The limit of 2 requests per minute (rpm) of model "test" and end user "ada"')
+  t.equal(await call('bob', undefined), 200)
+  t.equal(await call(undefined, undefined), 200)
+  for (let times = 0; times < 3; times++) t.equal(await call(undefined, 'team=blue'), 200)
+  t.equal(await call(undefined, 'team=blue,a=b'), 'The limit of 3 requests per minute (rpm) of tag "team=blue"')
+  t.equal(await call(undefined, 'team=red'), 200)
 })

@@ -17,6 +17,8 @@ import {
   pageArguments,
   pageOf,
   project,
+  rateArguments,
+  rateChange,
   showLimits,
   shownLimit,
 } from '../arguments.ts'
@@ -74,6 +76,7 @@ export const keyCommands: CommandTable = {
       kind: option('--kind <kind>: kind of key', s.enum('key', 'publishable', 'session')),
       createdBy: option('--created-by <member>: address of the member who owns the key', member),
       ...limitArguments,
+      ...rateArguments,
     }),
     async (args, { accounts }, actor) => {
       const input = {
@@ -83,6 +86,7 @@ export const keyCommands: CommandTable = {
         expiresAt: args.expires === undefined ? undefined : expiry(args.expires),
         createdBy: args.createdBy,
         limit: limitInput(args),
+        rates: rateChange(args),
       }
       const { key, ...record } = await accounts.createKey(input, actor)
       return { key, ...shownKey(record) }
@@ -104,13 +108,14 @@ export const keyCommands: CommandTable = {
       name: purpose,
       expires: option('--expires <time>: lifetime of the key from now on: 12h, 30d, 52w, or never', lifetimeOrNever),
       ...limitChanges,
+      ...rateArguments,
     }),
     async ({ id, name, expires, ...args }, { accounts }, actor) => {
       const expiresAt = expires === undefined ? undefined : expires === 'never' ? null : expiry(expires)
-      const limit = limitChange(args)
-      if (name === undefined && expiresAt === undefined && !limit)
+      const [limit, rates] = [limitChange(args), rateChange(args)]
+      if (name === undefined && expiresAt === undefined && !limit && !rates)
         throw errors.badRequest('Name at least one field to change.')
-      return shownKey(await accounts.updateKey(id, { name, expiresAt, limit }, actor))
+      return shownKey(await accounts.updateKey(id, { name, expiresAt, limit, rates }, actor))
     },
     'change a key; omitted options stay unchanged',
     showKeys,
@@ -130,6 +135,12 @@ export const keyCommands: CommandTable = {
     },
     'revoke a key and create its successor, whose secret is shown once',
     showNew,
+  ),
+  'keys.show': command(
+    s.object({ id }),
+    async ({ id }, { accounts }) => shownKey(await accounts.showKey(id)),
+    'show a key with its limits; its secret is never shown',
+    showKeys,
   ),
 }
 

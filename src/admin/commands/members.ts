@@ -14,6 +14,8 @@ import {
   pageArguments,
   pageOf,
   project,
+  rateArguments,
+  rateChange,
   showLimits,
   shownLimit,
 } from '../arguments.ts'
@@ -58,10 +60,17 @@ async function setupUrl({ state }: AdminContext): Promise<string> {
 export const memberCommands: CommandTable = {
   /** Access to all projects unless some are named → the record. */
   'members.add': command(
-    s.object({ organization, email, role, projects, ...limitArguments }),
+    s.object({ organization, email, role, projects, ...limitArguments, ...rateArguments }),
     async ({ organization, email, role, projects, ...limits }, { members }, actor) => {
       const set = limitInput(limits)
-      const input = { organization, email, role, projects: accessOf(projects), limit: set && { set } }
+      const input = {
+        organization,
+        email,
+        role,
+        projects: accessOf(projects),
+        limit: set && { set },
+        rates: rateChange(limits),
+      }
       return shownMember(await members.add(input, actor))
     },
     'add a member',
@@ -75,9 +84,9 @@ export const memberCommands: CommandTable = {
   ),
   /** → the record. */
   'members.update': command(
-    s.object({ ...named, role: s.optional(role), projects, ...limitChanges }),
+    s.object({ ...named, role: s.optional(role), projects, ...limitChanges, ...rateArguments }),
     async ({ organization, member, role, projects, ...limits }, { members }, actor) => {
-      const changes = { role, projects: accessOf(projects), limit: limitChange(limits) }
+      const changes = { role, projects: accessOf(projects), limit: limitChange(limits), rates: rateChange(limits) }
       return shownMember(await members.update(organization, member, changes, actor))
     },
     'change a member; omitted options stay unchanged',

@@ -11,6 +11,8 @@ import {
   pageArguments,
   pageOf,
   project,
+  rateArguments,
+  rateChange,
   responsesTime,
 } from '../arguments.ts'
 import { type CommandTable, command, option, shell } from '../command.ts'
@@ -39,6 +41,7 @@ const newName = option('--name <name>: its new name', name)
 const organizationSettings = {
   account: option('--account <kind>: whether its balance may fall below zero', s.enum('prepaid', 'open')),
   retain: option('--retain <on|off>: whether it pays for the storage of its data', onOff),
+  ...rateArguments,
 }
 
 const showOrganizations = rows<OrganizationRecord>(
@@ -58,8 +61,8 @@ export const organizationCommands: CommandTable = {
   /** → the record. */
   'orgs.create': command(
     s.object({ name, ...organizationSettings }),
-    ({ name, account, retain }, { organizations }, actor) =>
-      organizations.create({ name, account, retains: retain === 'on' }, actor),
+    ({ name, account, retain, ...args }, { organizations }, actor) =>
+      organizations.create({ name, account, retains: retain === 'on', rates: rateChange(args) }, actor),
     'create an organization: prepaid, without credits',
     showOrganizations,
   ),
@@ -76,8 +79,8 @@ export const organizationCommands: CommandTable = {
       name: newName,
       ...organizationSettings,
     }),
-    ({ organization, name, account, retain }, { organizations }, actor) =>
-      organizations.update(organization, { name, account, retains: isOn(retain) }, actor),
+    ({ organization, name, account, retain, ...args }, { organizations }, actor) =>
+      organizations.update(organization, { name, account, retains: isOn(retain), rates: rateChange(args) }, actor),
     'change an organization; omitted options stay unchanged',
     showOrganizations,
   ),
@@ -101,6 +104,7 @@ const projectSettings = {
     '--content <time>: how long requests and answers are kept for requests show: 12h, 7d; off keeps none',
     responsesTime,
   ),
+  ...rateArguments,
 }
 
 const HOUR_MS = 3_600_000
@@ -118,11 +122,11 @@ const showProjects = rows<ProjectRecord>(
 export const projectCommands: CommandTable = {
   'projects.create': command(
     s.object({ organization, name, ...projectSettings }),
-    ({ organization, name, mode, passParameters, promptCache, responses, content, ...cache }, { projects }, actor) => {
-      const cacheTtlMs = ttlOf(cache) ?? null
+    ({ organization, name, mode, passParameters, promptCache, responses, content, ...args }, { projects }, actor) => {
+      const cacheTtlMs = ttlOf(args) ?? null
       const settings = { passesParameters: passParameters === 'on', cachesPrompts: promptCache === 'auto' }
       const times = { cacheTtlMs, responsesMs: storedOf(responses), contentMs: storedOf(content) }
-      return projects.create({ organization, name, mode, ...times, ...settings }, actor)
+      return projects.create({ organization, name, mode, rates: rateChange(args), ...times, ...settings }, actor)
     },
     'make a project',
     showProjects,
@@ -136,10 +140,10 @@ export const projectCommands: CommandTable = {
   /** → the record. */
   'projects.update': command(
     s.object({ ...named, name: newName, ...projectSettings }),
-    ({ project, name, mode, passParameters, promptCache, responses, content, ...cache }, { projects }, actor) => {
-      const times = { cacheTtlMs: ttlOf(cache), responsesMs: storedOf(responses), contentMs: storedOf(content) }
+    ({ project, name, mode, passParameters, promptCache, responses, content, ...args }, { projects }, actor) => {
+      const times = { cacheTtlMs: ttlOf(args), responsesMs: storedOf(responses), contentMs: storedOf(content) }
       const passes = { passesParameters: isOn(passParameters), cachesPrompts: isOn(promptCache) }
-      return projects.update(project, { name, mode, ...times, ...passes }, actor)
+      return projects.update(project, { name, mode, rates: rateChange(args), ...times, ...passes }, actor)
     },
     'change a project; omitted options stay unchanged',
     showProjects,

@@ -5,6 +5,7 @@
  */
 
 import type { Period } from '../../lib/period.ts'
+import type { RateChange, RateLimits } from '../../limits/kinds.ts'
 import type { Money } from '../money.ts'
 import type { PlanName } from '../plan.ts'
 import type { KeyKind, PlanState, ProjectMode, Role } from './keys.ts'
@@ -21,8 +22,16 @@ export interface Page {
   readonly limit?: number | undefined
 }
 
+/** Rate limits of a record; absent where it has none. */
+interface Limited {
+  readonly rateLimits?: RateLimits | undefined
+}
+interface Limitable {
+  readonly rates?: RateChange | undefined
+}
+
 /** An organization as commands return it. `createdAt`, as in all records here, is ISO 8601. */
-export interface OrganizationRecord {
+export interface OrganizationRecord extends Limited {
   readonly id: string
   readonly name: string
   readonly account: 'open' | 'prepaid'
@@ -31,7 +40,7 @@ export interface OrganizationRecord {
   readonly createdAt: string
 }
 /** An update leaves what is undefined as it is. */
-export interface OrganizationChanges {
+export interface OrganizationChanges extends Limitable {
   readonly name?: string | undefined
   readonly account?: 'open' | 'prepaid' | undefined
   /** Whether it pays for the storage of its data. */
@@ -47,7 +56,7 @@ export interface OrganizationStore {
 }
 
 /** A project as commands return it; `organization` is a name. */
-export interface ProjectRecord {
+export interface ProjectRecord extends Limited {
   readonly id: string
   readonly name: string
   readonly organization: string
@@ -66,7 +75,7 @@ export interface ProjectRecord {
   readonly createdAt: string
 }
 /** An update leaves what is undefined as it is. */
-export interface ProjectChanges {
+export interface ProjectChanges extends Limitable {
   readonly name?: string | undefined
   readonly mode?: ProjectMode | undefined
   /** `on` turns the cache on for as long as it was, else for a minute; null turns it off. */
@@ -110,7 +119,7 @@ export interface LimitRecord {
 export type LimitChange = { readonly set: LimitInput } | { readonly drop: 'total' | 'period' }
 
 /** A member as commands return it. */
-export interface MemberRecord {
+export interface MemberRecord extends Limited {
   readonly id: string
   readonly organization: string
   readonly email: string
@@ -121,7 +130,7 @@ export interface MemberRecord {
   readonly createdAt: string
 }
 /** An update leaves what is undefined as it is; `projects: null` gives access to all. */
-export interface MemberChanges {
+export interface MemberChanges extends Limitable {
   readonly role?: Role | undefined
   readonly projects?: readonly string[] | null | undefined
   readonly limit?: LimitChange | undefined
@@ -139,7 +148,7 @@ export interface MemberStore {
 }
 
 /** A key as commands return it, without its secret. */
-export interface KeyRecord {
+export interface KeyRecord extends Limited {
   readonly id: string
   readonly name: string
   readonly kind: KeyKind
@@ -156,7 +165,7 @@ export interface KeyRecord {
   readonly spent: Money
 }
 /** A key to create; one without `expiresAt` does not expire. */
-export interface NewKey {
+export interface NewKey extends Limitable {
   /** An id or a name. */
   readonly project: string
   readonly name: string
@@ -170,7 +179,7 @@ export interface NewKey {
   readonly hash?: string | undefined
 }
 /** Changes of a key. Undefined fields stay unchanged. */
-export interface KeyChanges {
+export interface KeyChanges extends Limitable {
   readonly name?: string | undefined
   /** Null: never. */
   readonly expiresAt?: number | null | undefined
@@ -184,6 +193,7 @@ export interface AccountStore {
   createKey(input: NewKey, actor?: Actor): Promise<KeyRecord & { key: string }>
   /** The oldest first, without the sessions that keys have begun. */
   listKeys(project?: string, page?: Page): Promise<KeyRecord[]>
+  showKey(id: string): Promise<KeyRecord>
   updateKey(id: string, changes: KeyChanges, actor?: Actor): Promise<KeyRecord>
   revokeKey(id: string, actor?: Actor): Promise<KeyRecord>
   /** Ends a key and makes its successor, which has its limits with what was spent of them. */

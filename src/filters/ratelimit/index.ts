@@ -107,7 +107,9 @@ export const ratelimit: FilterFactory<Infer<typeof options>> = {
         const { principal } = ex.caller
         // Without a principal there is no organization to count for: the public catalogue is not limited here.
         if (!principal) return ex.endpoint.limitsAddress ? take(ex, usual, next) : next()
-        const plan = plans.of(principal, ex.endpoint.name)
+        const { endpoint } = ex
+        const isCall = (endpoint.serve === 'upstream' || endpoint.upgrade) && !endpoint.counts
+        const plan = isCall ? plans.of(principal, endpoint.name) : undefined
         return plan ? pass(ex, plan, limitsOf(principal), next) : enter(ex, limitsOf(principal), next)
       },
       finish(ex) {

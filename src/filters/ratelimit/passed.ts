@@ -74,7 +74,9 @@ export class PassedLimits {
    */
   async check(named: readonly NamedModel[]): Promise<string | undefined> {
     const models = namesOf(named, this.#ex.request!.model)
-    const limits = this.#plan.late({ models }).filter(({ key }) => !this.#passedOver.has(key))
+    const limits = this.#plan
+      .late({ models, labels: this.#ex.caller.labels })
+      .filter(({ key }) => !this.#passedOver.has(key))
     const { taken, places, shown } = { taken: [...this.#taken], places: [...this.#places], shown: [...this.#shown] }
     const use = await this.#take(limits, this.#estimate(named[0]!), models)
     if (use === undefined) return undefined

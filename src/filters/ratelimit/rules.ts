@@ -1,5 +1,6 @@
 /** Rules of gateway.yaml that set limits: which requests each is for, and by what it counts (docs/rate-limits.md). */
 
+import { type Labels, NO_LABELS } from '../../core/policy.ts'
 import type { Principal } from '../../core/ports.ts'
 import { type Infer, s } from '../../core/schema.ts'
 import { type RateKind, type RateLimits, rateKinds } from '../../limits/kinds.ts'
@@ -7,7 +8,7 @@ import { type Limit, limitsOf, type Subject } from './limit.ts'
 
 const names = s.optional(s.either(s.string({ minLength: 1 }), s.array(s.string({ minLength: 1 }), { minItems: 1 })))
 const most = s.optional(s.integer({ minimum: 1, maximum: 1_000_000_000 }))
-const by = s.string({ pattern: '^(gateway|org|project|member|key|session|model|endpoint)$' })
+const by = s.string({ pattern: '^(gateway|org|project|member|key|session|end_user|model|endpoint|tag:.+)$' })
 
 /** Limits for the requests of which all of `match` is true. Names may hold `*`. */
 export const limitRule = s.object({
@@ -19,6 +20,9 @@ export const limitRule = s.object({
       keys: names,
       members: names,
       endpoint: names,
+      /** `key=value`. */
+      tags: names,
+      end_user: names,
     }),
   ),
   /** Subjects to count apart; without it, each thing of the kinds that `match` names, else each organization. */
@@ -32,6 +36,7 @@ type Written = Infer<typeof limitRule>
 export interface RequestFacts {
   /** Names of its model, the canonical one first. */
   readonly models: readonly string[]
+  readonly labels: Labels
 }
 
 /** A rule, ready to be asked. */
@@ -54,6 +59,8 @@ const namedBy: Readonly<Record<keyof Match, string | undefined>> = {
   members: 'member',
   model: 'model',
   endpoint: undefined,
+  end_user: 'end_user',
+  tags: undefined,
 }
 
 const listOf = <T>(value: T | readonly T[]): readonly T[] => (Array.isArray(value) ? value : [value as T])
@@ -86,11 +93,16 @@ export function compileRule(written: Written): LimitRule {
   const named = (Object.keys(match) as (keyof Match)[]).flatMap(part =>
     match[part] === undefined ? [] : (namedBy[part] ?? []),
   )
-  const kinds = given === undefined ? (named.length > 0 ? named : ['org']) : listOf(given)
+  const tagged = match.tags === undefined ? [] : listOf(match.tags).map(tag => `tag:${tag.split('=', 1)[0]}`)
+  const all = [...named, ...new Set(tagged)]
+  const kinds = given === undefined ? (all.length > 0 ? all : ['org']) : listOf(given)
   const id = JSON.stringify([match, kinds])
   const [orgs, projects, keys, members] = [match.orgs, match.projects, match.keys, match.members].map(matcher)
   const [endpoints, models] = [match.endpoint, match.model].map(matcher)
-  const ofRequest = models !== undefined || kinds.includes('model')
+  const [tags, endUsers] = [match.tags, match.end_user].map(matcher)
+  const ofModel = models !== undefined || kinds.includes('model')
+  const ofLabels = kinds.some(kind => kind === 'end_user' || kind.startsWith('tag:'))
+  const ofRequest = ofModel || ofLabels || tags !== undefined || endUsers !== undefined
   return {
     isStatic: !ofRequest,
     isFor: ({ orgId, orgName, projectId, keyId, keyName, member }, endpoint) =>
@@ -101,8 +113,10 @@ export function compileRule(written: Written): LimitRule {
       (!endpoints || endpoints(endpoint)),
     limitsFor(caller, endpoint, facts) {
       const model = facts && (models ? facts.models.find(models) : facts.models[0])
-      if (ofRequest && model === undefined) return []
-      const subject = subjectOf(id, kinds, partsOf(caller, endpoint, model))
+      if (ofModel && model === undefined) return []
+      if (tags && ![...(facts?.labels.tags ?? [])].some(([key, value]) => tags(`${key}=${value}`))) return []
+      if (endUsers && !(facts?.labels.endUser !== undefined && endUsers(facts.labels.endUser))) return []
+      const subject = subjectOf(id, kinds, partsOf(caller, endpoint, model, facts?.labels))
       return subject ? limitsOf(limits as RateLimits, subject) : []
     },
   }
@@ -111,7 +125,17 @@ export function compileRule(written: Written): LimitRule {
 /** Id and label of each kind of subject that a request has. */
 type SubjectParts = Readonly<Record<string, readonly [id: string, label: string] | undefined>>
 
-const partsOf = (caller: Principal, endpoint: string, model: string | undefined): SubjectParts => ({
+const partsOf = (
+  caller: Principal,
+  endpoint: string,
+  model: string | undefined,
+  { endUser, tags }: Labels = NO_LABELS,
+): SubjectParts => ({
+  ...Object.fromEntries(
+    [...tags].map(([key, value]) => [`tag:${key}`, [`${caller.orgId} ${value}`, `tag "${key}=${value}"`] as const]),
+  ),
+  // Names of end users are the organization's own.
+  end_user: endUser === undefined ? undefined : [`${caller.orgId} ${endUser}`, `end user "${endUser}"`],
   gateway: ['', 'this gateway'],
   org: [caller.orgId, `organization "${caller.orgName}"`],
   project: [caller.projectId, `project "${caller.projectId}"`],
@@ -128,7 +152,7 @@ function subjectOf(rule: string, kinds: readonly string[], parts: SubjectParts):
   if (found.includes(undefined)) return undefined
   const ids = found.map(part => part![0])
   return {
-    kind: kinds.join('-'),
+    kind: kinds.map(kind => kind.replace(/[^\w:.-]/g, '_')).join('-'),
     id: `rule ${rule} ${JSON.stringify(ids)}`,
     label: found.map(part => part![1]).join(' and '),
   }

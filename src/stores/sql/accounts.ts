@@ -6,6 +6,7 @@ import { newSecret } from '../secret.ts'
 import type { AuditedTransaction, Change } from './audit.ts'
 import { changeLimit, changingLimit, limitsOf, moveLimits } from './limits.ts'
 import { isAfter, pageOf } from './page.ts'
+import { changeRates, moveRates, rateLimitsOf, ratesOf } from './rate-limits.ts'
 import { type Flag, first, isoOf, type Sql } from './sql.ts'
 import { SPENT, type Sum, sumOf } from './sums.ts'
 
@@ -25,6 +26,7 @@ interface KeyRow extends Sum<'spent'> {
   creator: string | null
   parent_id: string | null
   limited: Flag
+  rates: string | null
 }
 type MadeKey = KeyRecord & { key: string }
 /** Properties that a key inherits from its predecessor, `succeeds`. */
@@ -41,7 +43,8 @@ const ROWS = `
     keys.created_at, keys.expires_at, keys.revoked_at, keys.parent_id, projects.name AS project,
     organizations.name AS organization, members.email AS creator,
     ${SPENT},
-    EXISTS (SELECT 1 FROM budgets WHERE subject = keys.id) AS limited
+    EXISTS (SELECT 1 FROM budgets WHERE subject = keys.id) AS limited,
+    ${ratesOf('keys.id')}
   FROM keys
   JOIN projects ON projects.id = keys.project_id
   JOIN organizations ON organizations.id = projects.org_id
@@ -105,12 +108,18 @@ export class SqlAccounts implements AccountStore {
     })
   }
 
-  updateKey(id: string, { name, expiresAt, limit }: KeyChanges, actor: Actor = GATEWAY): Promise<KeyRecord> {
+  showKey(id: string): Promise<KeyRecord> {
+    const { sql, names } = this.#changes
+    return this.#changes.read(async () => this.#record(sql, await rowIn(sql, await names.key(id))))
+  }
+
+  updateKey(id: string, { name, expiresAt, limit, rates }: KeyChanges, actor: Actor = GATEWAY): Promise<KeyRecord> {
     return this.#change(id, 'keys.update', actor, async (sql, row) => {
       const end = expiresAt === undefined ? row.expires_at : expiresAt
       const change = limit && (await changingLimit(sql, 'key', id, limit, this.#changes.now()))
       await sql.query('UPDATE keys SET name = $2, expires_at = $3 WHERE id = $1', [id, name ?? row.name, end])
       await change?.()
+      await changeRates(sql, id, rates)
     })
   }
 
@@ -127,6 +136,7 @@ export class SqlAccounts implements AccountStore {
       const { project_id, name, kind, created_by, expires_at, org_id: organization } = old
       const next = await this.#create(sql, { project_id, name, kind, created_by, expires_at, succeeds: id })
       await moveLimits(sql, id, next.id)
+      await moveRates(sql, id, next.id)
       await sql.query('UPDATE rules SET key_id = $2 WHERE key_id = $1', [id, next.id])
       const became = await this.#record(sql, await rowIn(sql, next.id))
       await note({ actor, action: 'keys.roll', organization, subject: id, was, became })
@@ -135,7 +145,7 @@ export class SqlAccounts implements AccountStore {
   }
 
   async #make({ sql, names, note }: Change, input: NewKey, actor: Actor): Promise<MadeKey> {
-    const { name, kind = 'key', createdBy, limit } = input
+    const { name, kind = 'key', createdBy, limit, rates } = input
     const now = this.#changes.now()
     const { id: project_id, org_id: organization } = await names.project(input.project)
     const expires_at = expiryOf(kind, input.expiresAt, now)
@@ -146,6 +156,7 @@ export class SqlAccounts implements AccountStore {
       input.hash,
     )
     if (limit) await changeLimit(sql, 'key', id, { set: limit }, now)
+    await changeRates(sql, id, rates)
     const became = await this.#record(sql, await rowIn(sql, id))
     await note({ actor, action: 'keys.create', organization, subject: id, was: null, became })
     return { ...became, key }
@@ -191,6 +202,7 @@ export class SqlAccounts implements AccountStore {
       expiresAt: row.expires_at === null ? null : isoOf(row.expires_at),
       limits: row.limited ? await limitsOf(sql, row.id, now) : [],
       spent: sumOf(row, 'spent'),
+      ...rateLimitsOf(row.rates),
     }
   }
 }

@@ -9,6 +9,7 @@ import { readBudgets } from './budgets.ts'
 import type { ChangeSource } from './change-source.ts'
 import { readPlan } from './plans.ts'
 import { ProjectFactsReader } from './project-facts.ts'
+import { readRates } from './rate-limits.ts'
 import { type Flag, first, type Sql } from './sql.ts'
 import { SPENT, type Sum, sumOf } from './sums.ts'
 
@@ -29,6 +30,7 @@ interface KeyRow {
   role: Role | null
   access: Flag | null
   limited: Flag
+  rated: Flag
 }
 interface TokenRow {
   key_id: string
@@ -52,7 +54,11 @@ const KEY = `
     ) AS access,
     EXISTS (SELECT 1 FROM budgets WHERE subject = keys.id)
       OR EXISTS (SELECT 1 FROM budgets WHERE subject = keys.created_by)
-      OR EXISTS (SELECT 1 FROM budgets WHERE subject = keys.parent_id) AS limited
+      OR EXISTS (SELECT 1 FROM budgets WHERE subject = keys.parent_id) AS limited,
+    EXISTS (SELECT 1 FROM rate_limits WHERE subject IN (
+      keys.id, keys.parent_id, keys.created_by, keys.project_id,
+      (SELECT org_id FROM projects WHERE projects.id = keys.project_id)
+    )) AS rated
   FROM keys
   LEFT JOIN keys AS parents ON parents.id = keys.parent_id
   LEFT JOIN members ON members.id = keys.created_by
@@ -198,6 +204,7 @@ export class SqlKeys implements KeyStore {
     const { id, parent_id: parentId, created_by: createdBy, member_id: memberId, role } = row
     const budgets = row.limited ? await readBudgets(sql, [id, parentId, memberId], this.#now()) : []
     const project = await this.#projects.read(sql, row.project_id)
+    const subjects = [parentId ?? id, memberId, row.project_id, project.orgId] as const
     return {
       keyId: parentId ?? id,
       keyName: row.name,
@@ -224,6 +231,7 @@ export class SqlKeys implements KeyStore {
       // A session is named after its end user.
       endUser: parentId === null ? undefined : row.name,
       budgets: budgets.map(budgetOf),
+      rates: row.rated ? await readRates(sql, subjects) : undefined,
     }
   }
 }

@@ -5,6 +5,7 @@ import { checkOwners, nameTaken } from '../rules/accounts.ts'
 import type { AuditedTransaction, Change } from './audit.ts'
 import { changeLimit, limitsOf } from './limits.ts'
 import { isAfter, pageOf } from './page.ts'
+import { changeRates, rateLimitsOf, ratesOf } from './rate-limits.ts'
 import { type Flag, first, isoOf, type Sql } from './sql.ts'
 
 interface MemberRow {
@@ -15,10 +16,12 @@ interface MemberRow {
   role: Role
   all_projects: Flag
   created_at: bigint
+  rates: string | null
 }
 
 const ROWS = `
-  SELECT members.id, members.org_id, organizations.name AS organization, email, role, all_projects, members.created_at
+  SELECT members.id, members.org_id, organizations.name AS organization, email, role, all_projects, members.created_at,
+    ${ratesOf('members.id')}
   FROM members JOIN organizations ON organizations.id = members.org_id`
 const PAGE = `
   ${ROWS}
@@ -103,7 +106,12 @@ export class SqlMembers implements MemberStore {
     })
   }
 
-  async #apply(change: Change, id: string, org: string, { role, projects, limit }: MemberChanges): Promise<void> {
+  async #apply(
+    change: Change,
+    id: string,
+    org: string,
+    { role, projects, limit, rates }: MemberChanges,
+  ): Promise<void> {
     const { sql, names } = change
     if (role !== undefined) await sql.query('UPDATE members SET role = $1 WHERE id = $2', [role, id])
     if (projects !== undefined) {
@@ -112,6 +120,7 @@ export class SqlMembers implements MemberStore {
       for (const project of projects ?? []) await sql.query(GRANT, [id, (await names.projectOf(org, project)).id])
     }
     if (limit) await changeLimit(sql, 'member', id, limit, this.#changes.now())
+    await changeRates(sql, id, rates)
   }
 
   async #record(sql: Sql, row: MemberRow): Promise<MemberRecord> {
@@ -124,6 +133,7 @@ export class SqlMembers implements MemberStore {
       projects: projects?.map(({ name }) => name) ?? null,
       limits: await limitsOf(sql, row.id, this.#changes.now()),
       createdAt: isoOf(row.created_at),
+      ...rateLimitsOf(row.rates),
     }
   }
 }

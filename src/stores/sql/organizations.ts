@@ -5,6 +5,7 @@ import { shortId } from '../../lib/id.ts'
 import { nameTaken } from '../rules/accounts.ts'
 import type { AuditedTransaction } from './audit.ts'
 import { isAfter, pageOf } from './page.ts'
+import { changeRates, rateLimitsOf, ratesOf } from './rate-limits.ts'
 import { type Flag, first, isoOf, type Sql } from './sql.ts'
 
 interface OrganizationRow {
@@ -14,10 +15,11 @@ interface OrganizationRow {
   retains: Flag
   plan: PlanName | null
   created_at: bigint
+  rates: string | null
 }
 
 const ROWS = `
-  SELECT organizations.id, name, account, retains, plan, created_at
+  SELECT organizations.id, name, account, retains, plan, created_at, ${ratesOf('organizations.id')}
   FROM organizations LEFT JOIN subscriptions ON subscriptions.org_id = organizations.id`
 const PAGE = `${ROWS} WHERE ${isAfter('organizations', 1)} ORDER BY organizations.rowid LIMIT $2`
 const INSERT = 'INSERT INTO organizations (id, name, account, retains, created_at) VALUES ($1, $2, $3, $4, $5)'
@@ -37,6 +39,7 @@ export class SqlOrganizations implements OrganizationStore {
       await refuseTaken(change.sql, name)
       const id = shortId()
       await change.sql.query(INSERT, [id, name, account, retains, this.#changes.now()])
+      await changeRates(change.sql, id, input.rates)
       const became = await recordIn(change.sql, id)
       await change.note({ actor, action: 'orgs.create', organization: id, subject: id, was: null, became })
       return became
@@ -58,6 +61,7 @@ export class SqlOrganizations implements OrganizationStore {
       const { name = was.name, account = was.account, retains = was.retains } = changes
       if (name !== was.name) await refuseTaken(change.sql, name)
       await change.sql.query(UPDATE, [id, name, account, retains])
+      await changeRates(change.sql, id, changes.rates)
       const became = await recordIn(change.sql, id)
       await change.note({ actor, action: 'orgs.update', organization: id, subject: id, was, became })
       return became
@@ -75,11 +79,12 @@ async function recordIn(sql: Sql, id: string): Promise<OrganizationRecord> {
   return recordOf(row!)
 }
 
-const recordOf = ({ id, name, account, retains, plan, created_at }: OrganizationRow): OrganizationRecord => ({
+const recordOf = ({ id, name, account, retains, plan, created_at, rates }: OrganizationRow): OrganizationRecord => ({
   id,
   name,
   account,
   retains: Boolean(retains),
   plan,
   createdAt: isoOf(created_at),
+  ...rateLimitsOf(rates),
 })

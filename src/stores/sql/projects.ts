@@ -5,6 +5,7 @@ import { shortId } from '../../lib/id.ts'
 import { checkResponses, nameTaken, ttlOf } from '../rules/accounts.ts'
 import type { AuditedTransaction } from './audit.ts'
 import { isAfter, pageOf } from './page.ts'
+import { changeRates, rateLimitsOf, ratesOf } from './rate-limits.ts'
 import { type Flag, first, isoOf, numberOf, type Sql } from './sql.ts'
 
 interface ProjectRow {
@@ -21,11 +22,13 @@ interface ProjectRow {
   compliance: string | null
   archived_at: bigint | null
   created_at: bigint
+  rates: string | null
 }
 
 const ROWS = `
   SELECT projects.id, projects.org_id, projects.name, organizations.name AS organization, mode, cache_ttl_ms, pass_parameters,
-    cache_prompts, responses_ms, content_ms, archived_at, projects.created_at, compliance
+    cache_prompts, responses_ms, content_ms, archived_at, projects.created_at, compliance,
+    ${ratesOf('projects.id')}
   FROM projects JOIN organizations ON organizations.id = projects.org_id
     LEFT JOIN policies ON policies.org_id = projects.org_id`
 const PAGE = `
@@ -61,6 +64,7 @@ export class SqlProjects implements ProjectStore {
       const ttl = ttlOf(input.cacheTtlMs, null)
       const settings = [name, mode, ttl, passesParameters, cachesPrompts, responsesMs, contentMs, archived ? now : null]
       await sql.query(INSERT, [id, ...settings, org, now])
+      await changeRates(sql, id, input.rates)
       const made = await rowIn(sql, id)
       checkResponses(responsesMs ?? contentMs, complianceOf(made))
       const became = recordOf(made)
@@ -93,6 +97,7 @@ export class SqlProjects implements ProjectStore {
       const ttl = ttlOf(changes.cacheTtlMs, was.cacheTtlMs)
       const settings = [name, mode, ttl, passesParameters, cachesPrompts, responsesMs, contentMs, archivedAt]
       await sql.query(UPDATE, [id, ...settings])
+      await changeRates(sql, id, changes.rates)
       const became = recordOf(await rowIn(sql, id))
       await note({ actor, action: 'projects.update', organization: row.org_id, subject: id, was, became })
       return became
@@ -125,4 +130,5 @@ const recordOf = (row: ProjectRow): ProjectRecord => ({
   contentMs: numberOf(row.content_ms),
   status: row.archived_at === null ? 'active' : 'archived',
   createdAt: isoOf(row.created_at),
+  ...rateLimitsOf(row.rates),
 })

@@ -241,4 +241,12 @@ export const migrations: readonly string[] = [
   ) STRICT;
   CREATE INDEX contents_of_project ON contents (project_id, created_at);
 `,
+  // Rate limits of organizations, projects, members and keys.
+  `
+  -- limits: a JSON object of limits by kind.
+  CREATE TABLE rate_limits (
+    subject TEXT PRIMARY KEY,
+    limits TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+`,
 ]

@@ -60,6 +60,15 @@ const contents = `
   CREATE INDEX contents_of_project ON contents (project_id, created_at);
 `
 
+/** Keeps rate limits of organizations, projects, members and keys. */
+const rateLimits = `
+  -- limits: a JSON object of limits by kind.
+  CREATE TABLE rate_limits (
+    subject text COLLATE "C" PRIMARY KEY,
+    limits text COLLATE "C" NOT NULL
+  );
+`
+
 /** SQL; the step at index n leads to version n + 1. */
 export const migrations: readonly string[] = [
   ledger,
@@ -71,4 +80,5 @@ export const migrations: readonly string[] = [
   labels(columns),
   endUserLimits,
   contents,
+  rateLimits,
 ]
