@@ -12,7 +12,9 @@ type Rules = NonNullable<Parameters<typeof ratelimit.create>[0]['limits']>
 type Rule = Rules[number]
 
 function make(rules: Rules, clock: () => number = () => 0) {
-  const services = { counters: new MemoryCounters(clock), ledger: {}, now: () => 0 } as unknown as Services
+  const told: object[] = []
+  const log = { warn: (facts: object) => told.push(facts) }
+  const services = { counters: new MemoryCounters(clock), ledger: {}, log, now: () => 0 } as unknown as Services
   const filter = ratelimit.create({ rpm: 1000, rules: [], limits: rules }, services)
   const enter = async (
     changes: Partial<Principal> = {},
@@ -27,7 +29,7 @@ function make(rules: Rules, clock: () => number = () => 0) {
     }
   }
   const leave = (ex: Exchange) => filter.finish!(ex, true)
-  return { enter, leave }
+  return { enter, leave, told }
 }
 
 const member = { id: 'member-1', role: 'developer' } as const
@@ -131,8 +133,17 @@ t.test('requests at a time leave their places, and the refusal says so', async t
   t.equal((await enter()).status, 200)
 })
 
-t.test('a limit that only notifies lets requests pass', async t => {
-  const { enter } = make([{ rpm: 1, on_limit: 'notify' }])
+t.test('a limit that only notifies lets requests pass, and is logged once in each window', async t => {
+  let now = 0
+  const { enter, told } = make([{ rpm: 1, on_limit: 'notify' }], () => now)
   await enter()
+  t.strictSame(told, [])
   t.match(await enter(), { status: 200, headers: { 'ratelimit-remaining': '0' } })
+  await enter()
+  t.match(told, [{ limit: 'rpm', value: 1, of: 'org', whose: /^organization / }])
+  now += 61_000
+  await enter()
+  t.equal(told.length, 1)
+  await enter()
+  t.equal(told.length, 2)
 })

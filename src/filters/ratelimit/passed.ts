@@ -2,7 +2,7 @@
 
 import type { Exchange } from '../../core/exchange.ts'
 import type { Op, Ops } from '../../core/ops.ts'
-import type { Reservation, Services } from '../../core/ports.ts'
+import type { Quota, Reservation, Services } from '../../core/ports.ts'
 import { MAX_OUTPUT_TOKENS, type Usage } from '../../core/usage.ts'
 import { errors, type GatewayError } from '../../lib/error.ts'
 import { type Counted, type WindowKindName, windowKinds } from '../../limits/kinds.ts'
@@ -15,6 +15,7 @@ import type { LimitPlan } from './plan.ts'
 /** Reserved for an answer whose caller sets no limit. */
 const USUAL_OUTPUT = 4096
 const RETRY_MS = 1000
+const MINUTE_MS = windowKinds.rpm.windowMs
 
 /** Requests that have limits, until they end. */
 const passing = new WeakMap<Exchange, PassedLimits>()
@@ -140,6 +141,7 @@ export class PassedLimits {
   /** Throws where the limit refuses; returns the model that it has used instead. */
   #beyond(limit: Limit, shown: Shown | undefined, models: readonly string[]): string | undefined {
     const { onLimit, key } = limit
+    if (onLimit !== 'refuse') this.#tell(limit)
     if (onLimit === 'notify') return undefined
     if (onLimit !== 'refuse') {
       if (models.includes(onLimit.use)) return undefined
@@ -150,6 +152,16 @@ export class PassedLimits {
     }
     this.#isRefused = true
     throw refusal(limit, shown, this.#services.now())
+  }
+
+  /** Logs that a limit lets requests pass; once in a window, over all nodes. */
+  #tell({ kind, limit, subject, key, policy }: Limit): void {
+    const { counters, log } = this.#services
+    const facts = { request_id: this.#ex.id, limit: kind, value: limit, of: subject.kind, whose: subject.label }
+    const tell = ({ allowed }: Quota) => allowed && log.warn(facts, 'rate limit passed')
+    const told = counters.reserve(`${key} told`, 1, policy?.windowMs ?? MINUTE_MS, 1)
+    if (told instanceof Promise) told.then(tell, err => log.debug({ err }, 'rate limit not told'))
+    else tell(told)
   }
 
   /** Estimates the tokens of prompt and answer, at most those that the model can write. */
