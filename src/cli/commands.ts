@@ -111,7 +111,8 @@ function optionOf(flags: string, about: string, { type, enum: choices, anyOf, mi
   if (type === 'integer') return option.argParser(text => whole(text, minimum === 0 ? 0 : 1))
   const [names, form] = (anyOf ?? []) as readonly JsonSchema[]
   if (Array.isArray(names?.enum) && form?.pattern) return choicesAnd(option, names.enum, String(form.description))
-  return anyOf ? option.argParser(text => (text === 'all' ? text : listOf(text))) : option
+  const takesList = (anyOf as readonly JsonSchema[] | undefined)?.some(form => form.type === 'array')
+  return takesList ? option.argParser(text => (text === 'all' ? text : listOf(text))) : option
 }
 
 /** Takes some names, and texts of a form such as `tag:KEY`, which the gateway checks. */

@@ -103,6 +103,18 @@ t.test('organizations, projects and members are made, listed and changed', async
   t.match(await json('members list'), [{ email: 'boss@acme.example' }])
 })
 
+t.test('rate limits are numbers or none, in flags of keys and organizations', async t => {
+  const { json } = await shell(t)
+  t.match(await json('orgs create --name acme --rpd 9'), { rateLimits: { rpd: 9 } })
+  await json('projects create --org acme --name web')
+  const made = await json('keys create --project web --rpm 60 --tpm 100000 --concurrency 4 --on-limit use:small')
+  const use = { on_limit: { use: 'small' } }
+  t.strictSame(made.rateLimits, { rpm: 60, tpm: 100_000, concurrency: 4, ...use })
+  const { rateLimits } = await json(`keys update ${made.id} --rpm none --tpd 5000`)
+  t.strictSame(rateLimits, { tpm: 100_000, concurrency: 4, ...use, tpd: 5000 })
+  t.strictSame((await json(`keys show ${made.id}`)).rateLimits, rateLimits)
+})
+
 t.test('keys have the flags and the answer that are documented', async t => {
   const { ctl, json, stores } = await shell(t)
   await json('orgs create --name acme')
