@@ -419,7 +419,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   realtime: 2260,
   routing: 2850,
   secrets: 500,
-  stores: 16_200,
+  stores: 16_500,
   telemetry: 1300,
   ui: 2600,
   upstream: 4850,
