@@ -29,7 +29,7 @@ const { key, id: keyId } = await command<{ key: string; id: string }>('keys.crea
 
 /** A failover, an unknown model and a stream. */
 await upstream.script('first', [{ status: 500, body: { error: { message: 'broken' } } }])
-await gateway.chat('one', { authorization: `Bearer ${key}` })
+await gateway.chat('one', { authorization: `Bearer ${key}`, 'x-gateway-tags': 'team=red' })
 await gateway.chat({ model: MARKUP, messages: [{ role: 'user', content: 'two' }] })
 await (await gateway.chat({ model: 'test', stream: true, messages: [{ role: 'user', content: 'three' }] })).text()
 
@@ -40,6 +40,8 @@ const pages: readonly (readonly [path: string, text: string])[] = [
   ['/ui', 'Providers now'],
   ['/ui/spend', 'Figures of the chart'],
   ['/ui/spend?by=api_key&period=24h&measure=requests', 'Sums by key'],
+  ['/ui/spend?by=tag&tag=team', 'href="/ui/requests?tag=team%3Dred"'],
+  ['/ui/spend?by=end_user&period=24h', 'Sums by end user'],
   ['/ui/requests', 'Filters'],
   [`/ui/requests/${logged.at(-1)!.id}`, 'second from '],
   ['/ui/models', 'first'],

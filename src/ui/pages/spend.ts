@@ -41,6 +41,7 @@ const KEPT_MS = 300_000
 /** Requests and jobs that end late add to a span until then. */
 const LATE_MS = 2 * HOUR_MS
 /** Groups with a color of their own; the rest are others. */
+const MAX_TAG = 64
 const MAX_SERIES = 8
 const OTHERS = 'others'
 
@@ -50,7 +51,7 @@ const chosen = <T extends string>(query: URLSearchParams, name: string, options:
 
 /** Draws a bar for each span, divided by group; and lists the groups. */
 export async function spend({ query, context }: Visit): Promise<Content> {
-  const by = chosen(query, 'by', ['model', ...groups] as readonly UsageGroup[])
+  const by = groupOf(query)
   const period = chosen(query, 'period', ['7d', ...Object.keys(PERIODS)] as readonly Period[])
   const measure = chosen(query, 'measure', Object.keys(MEASURES) as readonly Measure[])
   const scope = await scopeOf(query, context)
@@ -69,7 +70,7 @@ export async function spend({ query, context }: Visit): Promise<Content> {
   const chart = {
     unit: MEASURES[measure],
     times: spans.map(({ from }) => from / 1000),
-    spanSeconds: PERIODS[period][1] / 1000,
+    spanSeconds: spanLength(by, period) / 1000,
     series: present.map(index => ({ name: names[index], values: values.map(row => row[index]) })),
   }
   return {
@@ -105,6 +106,17 @@ ${table(
   }
 }
 
+/** `tag` with the name of a tag becomes `tag:NAME`; without one, the groups are models. */
+function groupOf(query: URLSearchParams): UsageGroup {
+  const tag = query.get('tag')?.trim() ?? ''
+  if (query.get('by') === 'tag' && tag !== '') return `tag:${tag.slice(0, MAX_TAG)}`
+  return chosen(query, 'by', ['model', ...groups] as const)
+}
+
+/** Sums of end users and tags are kept by the day. */
+const spanLength = (by: UsageGroup, period: Period): number =>
+  by === 'end_user' || by.startsWith('tag:') ? DAY_MS : PERIODS[period][1]
+
 async function scopeOf(query: URLSearchParams, { names }: AdminContext): Promise<Partial<UsageQuery>> {
   const given = (name: string) => query.get(name)?.trim() || undefined
   const [organization, project, key] = [given('organization'), given('project'), given('key')]
@@ -128,7 +140,8 @@ async function read(
   by: UsageGroup,
   period: Period,
 ): Promise<Span[]> {
-  const [length, step] = PERIODS[period]
+  const [length] = PERIODS[period]
+  const step = spanLength(by, period)
   const last = Math.floor(Date.now() / step) * step
   const kept = keptOf(usage)
   const spans: Span[] = []
@@ -218,9 +231,10 @@ ${select(
 ${select(
   'by',
   'By',
-  groups.map(group => [group, nameOf(group)]),
-  by,
+  [...groups.map((group): [string, string] => [group, nameOf(group)]), ['tag', 'tag (name it)']],
+  by.startsWith('tag:') ? 'tag' : by,
 )}
+<div><label for="s-tag">Name of the tag</label><input type="text" id="s-tag" name="tag" value="${query.get('tag')}" maxlength="${MAX_TAG}" autocomplete="off" spellcheck="false"></div>
 ${select('measure', 'Measure', Object.entries(MEASURES), measure)}
 ${['organization', 'project', 'key'].map(
   name =>
@@ -236,10 +250,12 @@ const FILTERS: Partial<Record<UsageGroup, string>> = {
   provider: 'provider',
   api_key: 'key',
   project: 'project',
+  end_user: 'endUser',
 }
 
 function groupTable(by: UsageGroup, sorted: readonly GroupTotals[], whole: UsageTotals): Html {
-  const filter = FILTERS[by]
+  const tag = by.startsWith('tag:') ? `${by.slice('tag:'.length)}=` : ''
+  const filter = tag === '' ? FILTERS[by] : 'tag'
   return table(
     'groups',
     `Sums by ${nameOf(by)}`,
@@ -249,7 +265,7 @@ function groupTable(by: UsageGroup, sorted: readonly GroupTotals[], whole: Usage
       .map(one => [
         filter === undefined || one.id === 'unknown'
           ? (one.name ?? one.id)
-          : html`<a href="${link('/ui/requests', { [filter]: one.id })}">${one.name ?? one.id}</a>`,
+          : html`<a href="${link('/ui/requests', { [filter]: tag + one.id })}">${one.name ?? one.id}</a>`,
         usd(formatMoney(one.cost)),
         percent(Number(one.cost), Number(whole.cost)),
         count(one.requests),
