@@ -102,6 +102,8 @@ function rowOf(
     model: job.model,
     provider: job.provider,
     source: job.source,
+    endUser: job.labels?.endUser,
+    tags: job.labels?.tags,
     status: isDone ? 200 : 502,
     outcome: isDone ? 'ok' : 'error',
     errorCode: isDone ? null : (error?.code ?? state),

@@ -32,7 +32,7 @@ export interface ExchangeFacts {
 export function exchange(facts: ExchangeFacts = {}): Exchange {
   const ex = new Exchange({
     meters,
-    snapshot: (facts.snapshot ?? {}) as Snapshot,
+    snapshot: { catalog: {}, ...facts.snapshot } as Snapshot,
     endpoint: facts.endpoint ?? chat,
     headers: facts.headers ?? {},
     query: facts.query ?? '',

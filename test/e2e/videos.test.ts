@@ -138,7 +138,7 @@ t.test(
     studio.held.poll = new Promise<void>(resolve => {
       release = resolve
     })
-    const made = await jobOf(await create())
+    const made = await jobOf(await create({}, { 'x-gateway-tags': 'team=film' }))
     t.match(made, { object: 'video', status: 'queued', seconds: '4', size: '1280x720', prompt: null, model: 'film' })
     t.match(await credits(), { held: '0.4', used: before.used })
     release()
@@ -146,6 +146,8 @@ t.test(
     const job = await ended(made.id)
     t.match(job, { status: 'completed', progress: 100, usage: { cost: 0.4 } })
     t.match(await credits(), { held: '0', used: String(Number(before.used) + 0.4) })
+    const listed = await gateway.admin('POST', '/commands/requests.list', { tag: 'team=film' })
+    t.match(await listed.json(), { rows: [{ status: 200, tags: { team: 'film' }, cost: '0.4' }] })
     const whole = await gateway.get(`/v1/videos/${made.id}/content`)
     t.same(Buffer.from(await whole.arrayBuffer()), FILM)
     t.match(whole.headers.get('content-type'), 'video/mp4')

@@ -17,6 +17,7 @@ export const jobOf = (id: string, changes: Partial<NewJob> = {}): NewJob => ({
   kind: 'video',
   source: null,
   session: null,
+  labels: { endUser: 'ann', tags: { team: 'blue' } },
   params: '{}',
   idempotency: null,
   requestHash: null,

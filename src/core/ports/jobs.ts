@@ -40,6 +40,8 @@ export interface NewJob {
   readonly source: string | null
   /** The end user whose it is; null where it is the project's. */
   readonly session: string | null
+  /** End user and tags of its request. */
+  readonly labels?: Pick<RequestRow, 'endUser' | 'tags'> | undefined
   /** JSON: what the job shows of its request, and what its price depends on; nothing of a prompt. */
   readonly params: string
   /** Unique in its project for as long as the row is there. */

@@ -5,6 +5,7 @@ import type { Exchange } from '../../core/exchange.ts'
 import { credentialName, type JobOperation } from '../../core/job.ts'
 import { writtenPrice } from '../../core/money.ts'
 import type { Op, Ops } from '../../core/ops.ts'
+import { NO_LABELS } from '../../core/policy.ts'
 import type { HoldRequest, Job, JobTarget, NewJob, Services } from '../../core/ports.ts'
 import { only, type Reply } from '../../core/reply.ts'
 import { jsonHash } from '../../json/lossless.ts'
@@ -16,6 +17,7 @@ import { scheduler } from '../../limits/scheduler.ts'
 import { endUserOf } from '../../policy/owner.ts'
 import { sourceOf } from '../source.ts'
 import { exhaustedError } from './funding.ts'
+import { tagsOf } from './row.ts'
 
 const ID_LENGTH = 24
 const IDEMPOTENCY = /^[\x21-\x7e]{1,128}$/
@@ -84,6 +86,10 @@ export class JobAdmission {
       kind: operation.kind,
       source: sourceOf(ex),
       session: endUser ?? null,
+      labels:
+        ex.caller.labels === NO_LABELS
+          ? undefined
+          : { endUser: ex.caller.labels.endUser, tags: tagsOf(ex.caller.labels.tags) },
       params: JSON.stringify(operation.params(request, ex.target!)),
       // A key holds no space: those of one end user are no other one's, and none of the project's.
       idempotency: idempotency !== null && endUser !== undefined ? `${endUser} ${idempotency}` : idempotency,

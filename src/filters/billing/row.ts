@@ -5,6 +5,7 @@ import type { Attempt } from '../../core/attempt.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import { formatMoney, type Money } from '../../core/money.ts'
 import { seriesOf } from '../../core/offer.ts'
+import type { Labels } from '../../core/policy.ts'
 import type { AttemptRecord, HoldRequest, RequestDetail, RequestRow } from '../../core/ports.ts'
 import { sourceOf } from '../source.ts'
 
@@ -40,7 +41,7 @@ export function rowOf(ex: Exchange, outcome: Outcome, cost: Money | null, now: n
     provider: ex.answer.cached?.provider ?? mapping?.provider.id ?? null,
     source: sourceOf(ex),
     endUser,
-    tags: tags.size > 0 ? Object.fromEntries(tags) : undefined,
+    tags: tagsOf(tags),
     status: outcome === 'ok' ? 200 : (failure?.status ?? 499),
     outcome,
     errorCode: failure?.code ?? null,
@@ -58,6 +59,10 @@ export function rowOf(ex: Exchange, outcome: Outcome, cost: Money | null, now: n
     detail: detailOf(ex, held),
   }
 }
+
+/** Tags as rows have them; undefined for none. */
+export const tagsOf = (tags: Labels['tags']): RequestRow['tags'] =>
+  tags.size > 0 ? Object.fromEntries(tags) : undefined
 
 /** Null for a whole answer: its first token comes with its last one. */
 const firstTokenMs = ({ streaming, timings }: Exchange): number | null =>

@@ -249,4 +249,6 @@ export const migrations: readonly string[] = [
     limits TEXT NOT NULL
   ) STRICT, WITHOUT ROWID;
 `,
+  // End user and tags of the request that a job is for: a JSON object.
+  'ALTER TABLE jobs ADD COLUMN labels TEXT',
 ]

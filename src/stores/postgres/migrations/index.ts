@@ -81,4 +81,6 @@ export const migrations: readonly string[] = [
   endUserLimits,
   contents,
   rateLimits,
+  // End user and tags of the request that a job is for: a JSON object.
+  'ALTER TABLE jobs ADD COLUMN labels text',
 ]

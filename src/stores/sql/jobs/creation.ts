@@ -59,6 +59,7 @@ export function creation(table: JobTable): Creation {
           ...{ id: job.id, kind: job.kind, log_id: request.id, request_id: request.requestId },
           ...{ org_id: principal.orgId, project_id: projectId, key_id: principal.keyId, source: job.source },
           session: job.session,
+          labels: job.labels ? JSON.stringify(job.labels) : null,
           ...{ endpoint: request.endpoint, requested_model: request.requestedModel, params: job.params },
           ...{ state: 'creating', idempotency: job.idempotency, request_hash: job.requestHash },
           ...{ created_at: job.createdAt, deadline_at: job.deadlineAt, next_at: job.deadlineAt },

@@ -16,6 +16,8 @@ export interface JobRow {
   key_id: string
   source: string | null
   session: string | null
+  /** A JSON object. */
+  labels: string | null
   endpoint: string
   requested_model: string
   model: string
@@ -71,6 +73,7 @@ export function jobOf(row: JobRow, keyring: () => Keyring): Job {
     keyId: row.key_id,
     source: row.source,
     session: row.session,
+    ...(row.labels !== null && { labels: JSON.parse(row.labels) as NonNullable<Job['labels']> }),
     endpoint: row.endpoint,
     requestedModel: row.requested_model,
     model: row.model,
