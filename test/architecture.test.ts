@@ -394,7 +394,7 @@ t.test('nothing between client and provider wire names a vendor', async t => {
 
 /** Lines that a folder may have. A commit that raises a number says why. */
 const lineBudgets: Readonly<Record<string, number>> = {
-  admin: 2900,
+  admin: 2980,
   app: 2600,
   cli: 2400,
   codecs: 11_200,
@@ -407,7 +407,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   http: 2600,
   jobs: 1800,
   json: 1000,
-  lib: 1400,
+  lib: 1420,
   limits: 1000,
   mcp: 1700,
   media: 700,

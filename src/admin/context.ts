@@ -14,6 +14,7 @@ import type {
   UsageStore,
 } from '../core/ports.ts'
 import type { Snapshot } from '../core/snapshot.ts'
+import type { NodeStore } from '../lib/nodes.ts'
 
 /** The state of the process, or of all processes together. */
 interface GatewayState {
@@ -78,6 +79,8 @@ export interface AdminContext extends AccountStores {
   drain(): void
   /** Rejects with the reason when the database is down. */
   ping(): Promise<void>
+  /** Undefined where the stores are those of one machine. */
+  readonly nodes?: NodeStore | undefined
   /** Undefined where no Redis is configured. */
   readonly redis?: (Probe & { readonly nodes: number }) | undefined
 }

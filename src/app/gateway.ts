@@ -13,6 +13,7 @@ import { watchConfig } from '../config/watch.ts'
 import type { Catalog } from '../core/catalog.ts'
 import type { Log, Stores } from '../core/ports.ts'
 import { DEMO_BASE_URL, DEMO_URL } from '../demo/address.ts'
+import type { NodeStore } from '../lib/nodes.ts'
 import { knowSecrets } from '../secrets/known.ts'
 import { createUi } from '../ui/server.ts'
 import { Discovery } from '../upstream/discovery.ts'
@@ -93,6 +94,7 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
     jobs: stores.jobs,
     requests: stores.requests,
     contents: stores.contents,
+    nodes: stores.nodes,
     jobRunner: components.jobs,
     ...{ metrics, state, reload, explainRoute, providerHealth },
     policies: policyAdmin(policyContext, policies, () => manager.current.catalog),
@@ -139,6 +141,7 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
   cleanup.add(pruneRegularly(() => stores.responses.prune(), log, 'responses'))
   cleanup.add(pruneRegularly(() => stores.contents.prune(), log, 'contents of requests'))
   cleanup.add(pruneRegularly(() => stores.oauth.grants.sweep(), log, 'OAuth grants'))
+  if (stores.nodes) await reportNode(stores.nodes, serving, log, cleanup)
   const { catalog } = manager.current
   return {
     listen: serving.address,
@@ -151,6 +154,23 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
     stop: () => cleanup.close(),
     abortDrain: serving.abortDrain,
   }
+}
+
+/** Tells the other nodes where this one serves, and at once when it drains. */
+async function reportNode(
+  nodes: NodeStore,
+  serving: Pick<ServingMode, 'address' | 'state'>,
+  log: Log,
+  cleanup: CleanupStack,
+): Promise<void> {
+  let draining = false
+  const read = async () => ({ address: serving.address, inFlight: (await serving.state()).inFlight, draining })
+  const report = () => nodes.report(read).catch((err: unknown) => log.warn({ err }, 'node report failed; repeated'))
+  await report()
+  cleanup.add(async () => {
+    draining = true
+    await report()
+  })
 }
 
 const workersOf = (given: number | 'auto'): number => (given === 'auto' ? availableParallelism() : given)

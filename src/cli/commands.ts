@@ -24,6 +24,7 @@ const GROUPS: Readonly<Record<string, string>> = {
   compliance: 'requirements of organizations for providers',
   route: 'routing of requests',
   videos: 'videos',
+  nodes: 'processes that share the database',
   jobs: 'asynchronous jobs',
   requests: 'the log of requests',
 }

@@ -22,7 +22,7 @@ type Add = (program: Command, open: Open) => void
 
 /** Families of commands of the admin listener, and those made by hand, in the order of the help. */
 const families: readonly (string | Add)[] = [
-  ...['orgs', 'projects', 'members', 'keys', 'oauth', 'credits', 'plans', 'status', addOperation],
+  ...['orgs', 'projects', 'members', 'keys', 'oauth', 'credits', 'plans', 'status', 'nodes', addOperation],
   ...['providers', 'models.list', addModelsCheck, 'models.custom', 'explain'],
   ...['provider-keys', 'iam', 'compliance', 'route', 'videos', 'jobs', 'usage', addRequests, 'audit'],
   ...[addChat, addLaunch, addImage, addSpeak, addTranscribe, addVideo, addCompletion, addStores, addCopy, addDoctor],

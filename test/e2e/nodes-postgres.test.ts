@@ -73,6 +73,39 @@ t.test('two gateways on one PostgreSQL', { skip: withoutPostgres }, async t => {
     for (const gateway of gateways) t.equal(await statusOf(gateway, as), 401)
   })
 
+  await t.test('every gateway lists all of them, and says at once that one drains', async t => {
+    interface Node {
+      readonly address: string
+      readonly state: string
+      readonly inFlight: number
+    }
+    const nodes = async (): Promise<Map<string, Node>> =>
+      new Map((await command<Node[]>('nodes.list')).map(node => [node.address, node]))
+    const [first, second] = [new URL(one.url).host, new URL(two.url).host]
+    const live = await nodes()
+    t.match(live.get(first), { state: 'live', version: String, host: String, seen: /^20.*Z$/, pid: one.pid })
+    t.match(live.get(second), { state: 'live', pid: two.pid })
+    const status = await command<{ nodes: Node[]; pools: object[] }>('status')
+    t.same(status.nodes.map(({ address }) => address).sort(), [first, second].sort())
+    t.match(status.pools, [
+      { name: 'ledger', most: 2 },
+      { name: 'others', most: 4 },
+    ])
+    await upstream.reset()
+    await upstream.script('a', [{ hold: 0, usage }])
+    const { as } = await tenant('1')
+    const answer = statusOf(two, as)
+    await upstream.record('a', { requests: 1 })
+    await two.admin('POST', '/drain')
+    while ((await nodes()).get(second)?.state !== 'draining');
+    t.equal((await nodes()).get(second)?.inFlight, 1)
+    await upstream.release('a')
+    t.equal(await answer, 200)
+    await two.exited
+    t.equal((await nodes()).get(second), undefined, 'one that has left is not listed')
+    await two.restart()
+  })
+
   await t.test('a gateway that is killed takes nothing of the other with it', async t => {
     await upstream.reset()
     const { as, org } = await tenant('1')

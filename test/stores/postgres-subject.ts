@@ -57,6 +57,7 @@ export async function postgresStores(t: Pick<Test, 'teardown'>): Promise<Postgre
     usage: new SqlUsage(sql, async () => []),
     retention: { prune: async () => 0 },
     identity: undefined,
+    nodes: undefined,
     living: async () => 1,
     ping: async () => {},
     close: async () => {},

@@ -7,6 +7,7 @@ import { explainCommands, routeCommands } from './explain.ts'
 import { jobCommands } from './jobs.ts'
 import { keyCommands, sessionCommands } from './keys.ts'
 import { memberCommands } from './members.ts'
+import { nodeCommands } from './nodes.ts'
 import { oauthCommands } from './oauth.ts'
 import { organizationCommands, projectCommands } from './organizations.ts'
 import { providerKeyCommands } from './provider-keys.ts'
@@ -36,5 +37,6 @@ export const commands: CommandTable = {
   ...usageCommands,
   ...requestCommands,
   ...auditCommands,
+  ...nodeCommands,
   ...statusCommands,
 }

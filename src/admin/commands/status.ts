@@ -1,9 +1,11 @@
 /** Status of the gateway. */
 import type { ProviderState } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
+import type { PoolState } from '../../lib/nodes.ts'
 import { type CommandTable, command } from '../command.ts'
 import type { AdminContext } from '../context.ts'
 import { facts } from '../table.ts'
+import { type ShownNode, shownNode } from './nodes.ts'
 
 /** Whether the gateway can serve requests; `reason` names the part that cannot. */
 export interface Readiness {
@@ -69,7 +71,18 @@ async function status(context: AdminContext) {
     providers: catalog.providers.size,
     liveProviders: count('live', 'degraded'),
     failingProviders: count('degraded', 'failing', 'credential failing'),
+    ...(await nodesOf(context)),
   }
+}
+
+/** The nodes and this one's connections, where several share the database; connections alone while it is down. */
+async function nodesOf({
+  nodes,
+}: AdminContext): Promise<{ nodes?: readonly ShownNode[]; pools?: readonly PoolState[] }> {
+  if (!nodes) return {}
+  const pools = nodes.pools()
+  const found = await nodes.list().catch(() => undefined)
+  return found ? { nodes: found.map(shownNode), pools } : { pools }
 }
 
 /** 93_784_000 → `1d 2h`; the two largest units. */
@@ -96,11 +109,18 @@ const showStatus = (status: Status): string =>
     ...(status.workers ?? []).map(worker => ['worker', showWorker(worker)] as const),
     ['in flight', status.inFlight],
     ['database', status.database],
+    ...(status.nodes ?? []).map(node => ['node', showNode(node)] as const),
+    ...(status.pools ?? []).map(pool => [`${pool.name} pool`, showPool(pool)] as const),
     ['configuration', status.configVersion],
     ['last reload', lastReload(status)],
     ['providers', `${status.providers}, ${status.liveProviders} live, ${status.failingProviders} failing`],
     ['models', status.models],
   ])
+
+const showNode = ({ id, host, version, state, inFlight, address, seen }: ShownNode): string =>
+  `${id} at ${host}, ${version}, ${state}, ${inFlight} in flight, seen ${seen}${address === null ? '' : `, ${address}`}`
+
+const showPool = ({ inUse, most, waiting }: PoolState): string => `${inUse} of ${most} in use, ${waiting} waiting`
 
 const showWorker = ({
   pid,

@@ -1,4 +1,5 @@
 /** All stores of a node, as whatever keeps them opens them: `src/stores/open.ts` chooses which that is. */
+import type { NodeStore } from '../../lib/nodes.ts'
 import type { Money } from '../money.ts'
 import type { AccountStores } from './accounts.ts'
 import type { ContentStore } from './contents.ts'
@@ -43,6 +44,8 @@ export interface Stores extends Probe, AccountStores {
   readonly reports: ReportStore
   readonly requests: RequestLogStore
   readonly retention: RetentionStore
+  /** Undefined where one machine has the stores. */
+  readonly nodes: NodeStore | undefined
   /**
    * Which stores these are: the same in every process that works on them, another one where an empty copy has taken
    * their place. Undefined for stores that no other process can open.

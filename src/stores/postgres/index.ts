@@ -1,5 +1,7 @@
 /** All stores of one node of several, in a PostgreSQL database. */
+import type pg from 'pg'
 import { type JobStore, StoreError, type Stores } from '../../core/ports.ts'
+import type { PoolState } from '../../lib/nodes.ts'
 import type { Keyring } from '../keyring.ts'
 import type { Maintenance } from '../maintenance.ts'
 import { sqlStores } from '../sql/index.ts'
@@ -12,7 +14,7 @@ import { checkBooks } from './books.ts'
 import { ChangeWatch, markChange } from './changes.ts'
 import { PostgresLedger } from './ledger.ts'
 import { identityOf, migrate, schemaOf } from './migrate.ts'
-import { livingNodes } from './nodes.ts'
+import { listNodes, livingNodes } from './nodes.ts'
 import { PostgresRetention } from './retention.ts'
 
 /** Connections of a node: for holds and their ends, and for everything else. */
@@ -73,6 +75,11 @@ export async function openPostgres(url: string, options: PostgresOptions): Promi
       jobs: postgresJobs(sql, ledger, { keyring, keys: stores.keys, now: options.now }),
       usage: new SqlUsage(sql, () => checkBooks(url)),
       retention,
+      nodes: {
+        list: () => listNodes(sql, version),
+        report: read => ledger.nodes.report(read),
+        pools: () => [poolState('ledger', first), poolState('others', second)],
+      },
       living: () => livingNodes(sql),
       async ping() {
         const [row] = await sql.query<{ standby: boolean }>('SELECT pg_is_in_recovery() AS standby')
@@ -88,6 +95,10 @@ export async function openPostgres(url: string, options: PostgresOptions): Promi
     throw error
   }
 }
+
+const poolState = (name: string, { options, totalCount, idleCount, waitingCount }: pg.Pool): PoolState => ({
+  ...{ name, inUse: totalCount - idleCount, most: options.max, waiting: waitingCount },
+})
 
 interface PostgresJobsOptions {
   readonly keyring: () => Keyring

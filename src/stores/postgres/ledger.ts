@@ -115,6 +115,11 @@ export class PostgresLedger implements Ledger {
     return ledger
   }
 
+  /** The presence of this process. */
+  get nodes(): Nodes {
+    return this.#nodes
+  }
+
   async hold(request: HoldRequest): Promise<Hold | Exhausted> {
     try {
       const isPlain = !request.allowance || request.byok

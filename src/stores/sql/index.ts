@@ -45,7 +45,10 @@ interface SqlStoresOptions {
 
 /** The stores beside the ledger and what depends on it. */
 export interface SqlStores
-  extends Omit<Stores, 'identity' | 'keys' | 'ledger' | 'jobs' | 'usage' | 'retention' | 'living' | 'ping' | 'close'> {
+  extends Omit<
+    Stores,
+    'identity' | 'keys' | 'ledger' | 'jobs' | 'usage' | 'retention' | 'nodes' | 'living' | 'ping' | 'close'
+  > {
   readonly keys: SqlKeys
 }
 

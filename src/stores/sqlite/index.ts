@@ -46,6 +46,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): Stores {
   return {
     ...stores,
     identity: file,
+    nodes: undefined,
     ledger,
     jobs: sqlJobs(sql, { ledger: () => ledger.within(), keys, keyring }),
     usage: new SqlUsage(sql, () => checkBooks(db)),

@@ -69,6 +69,13 @@ const rateLimits = `
   );
 `
 
+/** Keeps what nodes say about themselves: an address once they serve, requests in flight, and that they drain. */
+const nodeReports = `
+  ALTER TABLE nodes ADD COLUMN address text;
+  ALTER TABLE nodes ADD COLUMN in_flight bigint NOT NULL DEFAULT 0;
+  ALTER TABLE nodes ADD COLUMN draining boolean NOT NULL DEFAULT false;
+`
+
 /** SQL; the step at index n leads to version n + 1. */
 export const migrations: readonly string[] = [
   ledger,
@@ -83,4 +90,5 @@ export const migrations: readonly string[] = [
   rateLimits,
   // End user and tags of the request that a job is for: a JSON object.
   'ALTER TABLE jobs ADD COLUMN labels text',
+  nodeReports,
 ]
