@@ -1,6 +1,11 @@
 /** Two gateways on one PostgreSQL: they cannot spend one credit twice, see each other's changes, and outlive each other. */
-import t from 'tap'
+import { randomBytes } from 'node:crypto'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import t, { type Test } from 'tap'
 import { commandsOf } from '../helpers/commands.ts'
+import { FILM, filmStudio } from '../helpers/film-studio.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
 import { postgresServer, withoutPostgres } from '../helpers/postgres.ts'
@@ -10,13 +15,31 @@ const content = 'What does this cost?'
 const usage = { prompt: Math.ceil(content.length / 4), completion: 10 }
 const request = { model: 'test', max_tokens: usage.completion, messages: [{ role: 'user', content }] }
 const PRICE = 0.000025
+const model = (id: string, output: string) => ({
+  id,
+  name: id,
+  family: 'test',
+  input: ['text'],
+  output: [output],
+  stability: 'stable',
+})
+const models = [model('test', 'text'), model('film', 'video')]
 
 t.test('two gateways on one PostgreSQL', { skip: withoutPostgres }, async t => {
   const upstream = await startUpstream(t)
   const postgres = await (await postgresServer()).database()
   const endpoints = { chat: { ratelimit: { rpm: 100_000 }, admission: { in_flight: 10_000, lag: '60s' } } }
-  const providers = { a: { base_url: upstream.url('a'), models: [testMapping] } }
-  const options = { providers, config: { endpoints, stores: { postgres } } }
+  const studio = await filmStudio(t)
+  const hook = await listener(t)
+  const films = [{ model: 'film', id: 'film-1', pricing: { per_second: { default: '0.025' } } }]
+  const providers = {
+    a: { base_url: upstream.url('a'), models: [testMapping] },
+    films: { base_url: studio.url, wires: { videos: 'openai.videos' }, models: films },
+  }
+  // What one node seals, the other opens.
+  const env = { GATEWAY_MASTER_KEY: randomBytes(32).toString('base64url') }
+  const jobs = { poll: '20ms', poll_max: '40ms', lease: '1s', callback_to: [hook.url] }
+  const options = { providers, models, config: { endpoints, jobs, stores: { postgres } }, env }
   // Both at once: one of them migrates.
   const gateways = await Promise.all([startGateway(t, options), startGateway(t, options)])
   const [one, two] = gateways as [(typeof gateways)[0], (typeof gateways)[0]]
@@ -118,5 +141,52 @@ t.test('two gateways on one PostgreSQL', { skip: withoutPostgres }, async t => {
     t.strictSame(await command('usage.check'), { differences: [] })
   })
 
+  await t.test(
+    'a video begun at one gateway is finished, told and read at the other once the first is dead',
+    async t => {
+      Object.assign(studio, { script: ['queued', 'in_progress'] })
+      const { as, org } = await tenant('1')
+      const wanted = { model: 'film', prompt: 'a cat', callback_url: hook.url, callback_secret: 's' }
+      const made = await Promise.all(Array.from({ length: 6 }, () => two.post('/v1/videos', wanted, as)))
+      t.same(
+        made.map(({ status }) => status),
+        Array.from(made, () => 200),
+      )
+      const ids = (await Promise.all(made.map(async one => ((await one.json()) as { id: string }).id))).sort()
+      await studio.until(() => studio.polls.size === ids.length)
+      await two.kill('SIGKILL')
+      studio.script = ['completed']
+      while (new Set(hook.told).size < ids.length) await hook.next()
+      for (const id of ids) {
+        t.match(await (await one.get(`/v1/videos/${id}`, as)).json(), { status: 'completed' })
+        t.equal((await (await one.get(`/v1/videos/${id}/content`, as)).arrayBuffer()).byteLength, FILM.length)
+      }
+      t.match(await command('credits.show', { organization: org }), { held: '0', used: '0.6' })
+      t.match(await command('jobs.status'), { running: {}, callbacks: 0 })
+      await two.restart()
+      const { data } = (await (await two.get('/v1/videos', as)).json()) as { data: { id: string }[] }
+      t.same(data.map(({ id }) => id).sort(), ids)
+      t.same([...hook.told].sort(), ids, 'each was told once')
+      t.equal(studio.overlap, 1, 'no job was polled by both at one time')
+      t.strictSame(await command('usage.check'), { differences: [] })
+    },
+  )
+
   for (const gateway of gateways) await checkInvariants(t, gateway, upstream)
 })
+
+/** Hears callbacks. */
+async function listener(t: Test) {
+  const told: string[] = []
+  let heard = () => {}
+  const server = createServer(async (req, res) => {
+    const { data } = JSON.parse(await text(req)) as { data: { id: string } }
+    told.push(data.id)
+    res.end()
+    heard()
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => server.close())
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return { url, told, next: () => new Promise<void>(resolve => (heard = resolve)) }
+}
