@@ -142,7 +142,7 @@ t.test('two gateways on one PostgreSQL', { skip: withoutPostgres }, async t => {
   })
 
   await t.test(
-    'a video begun at one gateway is finished, told and read at the other once the first is dead',
+    'a video that one gateway begins is finished, announced and read at the other after the first is dead',
     async t => {
       Object.assign(studio, { script: ['queued', 'in_progress'] })
       const { as, org } = await tenant('1')
