@@ -19,7 +19,7 @@ const ACCESS: readonly [says: string, statuses: string, endpoints: string][] = [
   [
     'everyone: what says how to begin, and paths that nobody serves',
     'yes yes yes yes yes yes yes yes yes yes yes yes',
-    `GET /, GET /v1/realtime, POST /v1/models/{+path}, POST /v1beta/models, PUT /v1beta/models, PATCH /v1beta/models,
+    `GET /, GET /openapi.json, GET /v1/realtime, POST /v1/models/{+path}, POST /v1beta/models, PUT /v1beta/models, PATCH /v1beta/models,
     DELETE /v1beta/models, GET /v1beta/{+path}, POST /v1beta/{+path}, PUT /v1beta/{+path}, PATCH /v1beta/{+path},
     DELETE /v1beta/{+path}, GET /mcp, OPTIONS /mcp, DELETE /mcp, PUT /mcp, PATCH /mcp,
     GET /.well-known/oauth-protected-resource, OPTIONS /.well-known/oauth-protected-resource,

@@ -14,16 +14,21 @@ const silent = { debug() {}, info() {}, warn() {}, error() {} }
 async function nodeAt(t: Test, address: string, name: string, serverNow?: () => number, inStores = 1) {
   const clock = { ms: 1_000_000 }
   const log: string[] = []
+  /** Commands that Redis did not answer in time, on a busy machine: after these a node decides alone. */
+  const late = { count: 0 }
   const link = new RedisLink(redisClient(readRedisAddress(address)), {
     log: { ...silent, warn: (_, message) => log.push(message), info: (_, message) => log.push(message) },
     later: () => () => undefined,
+    observe: outcome => {
+      if (outcome !== 'ok') late.count++
+    },
   })
   const presence = new Presence(link, name, true, async () => inStores)
   const counters = new RedisCounters(link, presence, { now: () => clock.ms, serverNow })
   t.teardown(() => link.close())
   await link.start()
   await presence.beat()
-  return { clock, counters, link, log, presence }
+  return { clock, counters, late, link, log, presence }
 }
 
 /** Probes until the connection is there again: it comes back by itself. */
@@ -70,18 +75,27 @@ t.test('redis counters', needsRedis, async t => {
 t.test('three nodes together admit the limit, whichever of them counts', needsRedis, async t => {
   const server = await redisFor(t)
   const nodes = await Promise.all(['a', 'b', 'c'].map(name => nodeAt(t, server.address, name)))
-  let admitted = 0
-  for (let round = 0; round < 50; round++) {
-    const asks = Array.from({ length: 30 }, (_, at) => nodes[(at % 7) % 3]!.counters.take('org chat', 600, 60_000))
-    admitted += (await Promise.all(asks)).filter(({ allowed }) => allowed).length
+  const count = async (key: string) => {
+    for (const { late, link } of nodes) {
+      await back(link)
+      late.count = 0
+    }
+    let admitted = 0
+    for (let round = 0; round < 50; round++) {
+      const asks = Array.from({ length: 30 }, (_, at) => nodes[(at % 7) % 3]!.counters.take(`${key} chat`, 600, 60_000))
+      admitted += (await Promise.all(asks)).filter(({ allowed }) => allowed).length
+    }
+    const kept = Array.from({ length: 200 }, (_, at) => nodes[at % 3]!.counters.reserve(`${key} tpm`, 1000, 60_000, 30))
+    const reserved = (await Promise.all(kept)).filter(({ allowed }) => allowed).length
+    const asked = Array.from({ length: 30 }, (_, at) => nodes[at % 3]!.counters.enter(`${key} running`, 10))
+    const places = (await Promise.all(asked)).filter(Boolean).length
+    return { admitted, reserved, places, isInTime: nodes.every(({ late }) => late.count === 0) }
   }
-  t.ok(Math.abs(admitted - 600) <= 6, `${admitted} of 600`)
-  const kept = Array.from({ length: 200 }, (_, at) => nodes[at % 3]!.counters.reserve('org tpm', 1000, 60_000, 30))
-  t.equal((await Promise.all(kept)).filter(({ allowed }) => allowed).length, 34, 'at most one reservation too much')
-  const places = await Promise.all(
-    Array.from({ length: 30 }, (_, at) => nodes[at % 3]!.counters.enter('org running', 10)),
-  )
-  t.equal(places.filter(Boolean).length, 10)
+  let counted = await count('org 0')
+  for (let round = 1; round < 20 && !counted.isInTime; round++) counted = await count(`org ${round}`)
+  t.ok(Math.abs(counted.admitted - 600) <= 6, `${counted.admitted} of 600`)
+  t.equal(counted.reserved, 34, 'at most one reservation too much')
+  t.equal(counted.places, 10)
 })
 
 t.test('the places of a node that has ended are free after a while', needsRedis, async t => {
