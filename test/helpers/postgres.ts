@@ -1,12 +1,17 @@
 /** A private PostgreSQL server for the tests of one file: on a free port, in a temporary folder, by an ordinary user. */
+
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import t from 'tap'
+
+/** Below the ports that the kernel gives to connections: none takes one before its server listens. */
+const [FIRST_PORT, LAST_PORT] = [15_000, 32_000]
 
 const DEBIAN = '/usr/lib/postgresql'
 /** The folder of the server's programs; undefined where none are installed. */
@@ -143,12 +148,17 @@ function ordinaryUser(): { uid: number; gid: number } | undefined {
 
 /** Returns a port of loopback that was free a moment ago. */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
+  for (;;) {
+    const port = randomInt(FIRST_PORT, LAST_PORT)
+    const server = createServer()
+    const taken = await new Promise<boolean>(resolve => {
+      server.once('error', () => resolve(true)).listen(port, '127.0.0.1', () => resolve(false))
+    })
+    if (taken) continue
+    server.close()
+    await once(server, 'close')
+    return port
+  }
 }
 
 function programsOf(): string | undefined {

@@ -55,7 +55,7 @@ export const proxies: Readonly<Record<'nginx' | 'caddy', Kind>> = {
       const servers = gateways.map(to => `server 127.0.0.1:${to} max_fails=1 fail_timeout=2s;`).join('\n')
       const conf = deployed('nginx/model-gateway.conf')
         .replaceAll(/listen \[::\].*\n/g, '')
-        .replace('listen 80;', `listen 127.0.0.1:${port + 1};`)
+        .replace('listen 80;', `listen unix:${folder}/plain.socket;`)
         .replace('listen 443 ', `listen 127.0.0.1:${port} `)
         .replaceAll('/etc/nginx/tls/gateway', join(folder, 'own'))
         .replaceAll('/var/log/nginx/', `${folder}/`)
