@@ -41,6 +41,21 @@ export interface UsageTotals {
   readonly storageCost: Money
 }
 
+/** Returns the sums of both. */
+export const addedTotals = (a: UsageTotals, b: UsageTotals): UsageTotals => ({
+  requests: a.requests + b.requests,
+  errors: a.errors + b.errors,
+  cached: a.cached + b.cached,
+  inputTokens: a.inputTokens + b.inputTokens,
+  outputTokens: a.outputTokens + b.outputTokens,
+  cachedTokens: a.cachedTokens + b.cachedTokens,
+  reasoningTokens: a.reasoningTokens + b.reasoningTokens,
+  cost: a.cost + b.cost,
+  creditsCost: a.creditsCost + b.creditsCost,
+  byokCost: a.byokCost + b.byokCost,
+  storageCost: a.storageCost + b.storageCost,
+})
+
 /** Reads usage from the hourly aggregates. All reject when the store cannot be read. */
 export interface UsageStore {
   totals(query: UsageQuery): Promise<UsageTotals>

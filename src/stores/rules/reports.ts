@@ -1,5 +1,5 @@
 /** Reports are read in parts, so that many sums do not block other requests; this joins the parts. */
-import type { ReportOrder, ReportSums } from '../../core/ports.ts'
+import { addedTotals, type ReportOrder, type ReportSums } from '../../core/ports.ts'
 
 /** Callers name apps, and own providers any model: further groups count as one. */
 const MAX_GROUPS = 10_000
@@ -52,17 +52,4 @@ export class Ranking {
   }
 }
 
-const added = (a: ReportSums, b: ReportSums): ReportSums => ({
-  requests: a.requests + b.requests,
-  errors: a.errors + b.errors,
-  cached: a.cached + b.cached,
-  inputTokens: a.inputTokens + b.inputTokens,
-  outputTokens: a.outputTokens + b.outputTokens,
-  cachedTokens: a.cachedTokens + b.cachedTokens,
-  reasoningTokens: a.reasoningTokens + b.reasoningTokens,
-  cost: a.cost + b.cost,
-  creditsCost: a.creditsCost + b.creditsCost,
-  byokCost: a.byokCost + b.byokCost,
-  storageCost: a.storageCost + b.storageCost,
-  savings: a.savings + b.savings,
-})
+const added = (a: ReportSums, b: ReportSums): ReportSums => ({ ...addedTotals(a, b), savings: a.savings + b.savings })

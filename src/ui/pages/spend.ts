@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache'
 import type { AdminContext } from '../../admin/context.ts'
 import { formatMoney } from '../../core/money.ts'
 import {
+  addedTotals,
   type GroupTotals,
   type UsageGroup,
   type UsageQuery,
@@ -58,7 +59,7 @@ export async function spend({ query, context }: Visit): Promise<Content> {
   const spans = await read(context, scope, by, period)
   const totals = spans.flatMap(({ groups }) => groups).reduce(added, new Map<string, GroupTotals>())
   const sorted = [...totals.values()].sort((a, b) => measured(b, measure) - measured(a, measure))
-  const whole = spans.reduce((sum, { all }) => plus(sum, all), EMPTY)
+  const whole = spans.reduce((sum, { all }) => addedTotals(sum, all), EMPTY)
   const series = sorted.slice(0, MAX_SERIES)
   const values = spans.map(({ groups, all }) => {
     const known = series.map(({ id }) => measured(groups.find(one => one.id === id) ?? EMPTY, measure))
@@ -158,7 +159,7 @@ async function read(
 /** Groups that are all there is come to the totals, which take as long to read. */
 async function readSpan(usage: UsageStore, query: UsageQuery, by: UsageGroup): Promise<Span> {
   const groups = await usage.breakdown(query, by, MAX_GROUPS)
-  const all = groups.length < MAX_GROUPS ? groups.reduce(plus, EMPTY) : await usage.totals(query)
+  const all = groups.length < MAX_GROUPS ? groups.reduce(addedTotals, EMPTY) : await usage.totals(query)
   return { from: query.from, all, groups }
 }
 
@@ -185,22 +186,8 @@ const EMPTY: UsageTotals = {
   storageCost: 0n,
 }
 
-const plus = (a: UsageTotals, b: UsageTotals): UsageTotals => ({
-  requests: a.requests + b.requests,
-  errors: a.errors + b.errors,
-  cached: a.cached + b.cached,
-  inputTokens: a.inputTokens + b.inputTokens,
-  outputTokens: a.outputTokens + b.outputTokens,
-  cachedTokens: a.cachedTokens + b.cachedTokens,
-  reasoningTokens: a.reasoningTokens + b.reasoningTokens,
-  cost: a.cost + b.cost,
-  creditsCost: a.creditsCost + b.creditsCost,
-  byokCost: a.byokCost + b.byokCost,
-  storageCost: a.storageCost + b.storageCost,
-})
-
 const added = (sums: Map<string, GroupTotals>, one: GroupTotals): Map<string, GroupTotals> =>
-  sums.set(one.id, { ...one, ...plus(sums.get(one.id) ?? EMPTY, one) })
+  sums.set(one.id, { ...one, ...addedTotals(sums.get(one.id) ?? EMPTY, one) })
 
 function measured(totals: UsageTotals, measure: Measure): number {
   if (measure === 'cost') return Number(formatMoney(totals.cost))
