@@ -80,8 +80,8 @@ class Content {
   toString(): string {
     const text = this.#request ?? 'null'
     const isLong = text.length > MAX_CHARACTERS
-    const request: unknown = isLong ? text.slice(0, MAX_CHARACTERS) : JSON.parse(text)
-    return JSON.stringify({ request, answer: this.#answer, cut: isLong || this.#isCut })
+    const request = isLong ? JSON.stringify(text.slice(0, MAX_CHARACTERS)) : text
+    return `{"request":${request},"answer":${JSON.stringify(this.#answer)},"cut":${isLong || this.#isCut}}`
   }
 }
 
