@@ -54,6 +54,7 @@ export class TargetSelector {
 
   /** Sorts the targets of virtual models by price or latency; all others keep their places. */
   inOrder(planned: readonly PlannedModel[]): readonly PlannedModel[] {
+    if (planned.length === 1) return planned
     const ordered: PlannedModel[] = []
     for (let from = 0, to = 0; from < planned.length; from = to) {
       const { sorted } = planned[from]!
