@@ -93,7 +93,7 @@ export class JwtCallers {
       this.#known.set(id, known)
     }
     const base = await this.#services.keys.find(known.hash)
-    if (!base) throw refused('the key of its issuer was revoked. Make the issuer a new one: gatewayctl keys list.')
+    if (!base) throw refused('the key of its issuer in this project was revoked.')
     if (known.base !== base) {
       known.base = base
       known.principal = callerOf(base, known.claims)
