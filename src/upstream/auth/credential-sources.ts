@@ -37,7 +37,7 @@ export const processSources: CredentialSources = {
   call: callEndpoint,
 }
 
-/** Returns `/` where neither `HOME` nor an entry of the user says more: containers run as any user. */
+/** Returns `HOME`, else the home folder of the user's entry, else `/`: containers run as any user. */
 function homeFolder(): string {
   try {
     return homedir()
