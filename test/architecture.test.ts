@@ -395,11 +395,11 @@ t.test('nothing between client and provider wire names a vendor', async t => {
 /** Lines that a folder may have. A commit that raises a number says why. */
 const lineBudgets: Readonly<Record<string, number>> = {
   admin: 2980,
-  app: 2600,
+  app: 2650,
   cli: 2400,
   codecs: 11_200,
   config: 4600,
-  core: 6300,
+  core: 6350,
   demo: 200,
   egress: 1000,
   endpoints: 2050,

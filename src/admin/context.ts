@@ -5,6 +5,7 @@ import type {
   ExplainedRoute,
   JobRunner,
   JobStore,
+  NodeStore,
   OAuthStores,
   PolicyAdmin,
   Probe,
@@ -14,7 +15,6 @@ import type {
   UsageStore,
 } from '../core/ports.ts'
 import type { Snapshot } from '../core/snapshot.ts'
-import type { NodeStore } from '../lib/nodes.ts'
 
 /** The state of the process, or of all processes together. */
 interface GatewayState {

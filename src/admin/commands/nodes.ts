@@ -1,7 +1,7 @@
 /** The processes that share the stores. */
 import { hostname } from 'node:os'
+import type { NodeState } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
-import type { NodeState } from '../../lib/nodes.ts'
 import { type CommandTable, command } from '../command.ts'
 import type { AdminContext } from '../context.ts'
 import { rows } from '../table.ts'

@@ -1,7 +1,6 @@
 /** Status of the gateway. */
-import type { ProviderState } from '../../core/ports.ts'
+import type { PoolState, ProviderState } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
-import type { PoolState } from '../../lib/nodes.ts'
 import { type CommandTable, command } from '../command.ts'
 import type { AdminContext } from '../context.ts'
 import { facts } from '../table.ts'

@@ -1,5 +1,4 @@
 /** All stores of a node, as whatever keeps them opens them: `src/stores/open.ts` chooses which that is. */
-import type { NodeStore } from '../../lib/nodes.ts'
 import type { Money } from '../money.ts'
 import type { AccountStores } from './accounts.ts'
 import type { ContentStore } from './contents.ts'
@@ -26,6 +25,47 @@ export interface Probe {
 export interface RetentionStore {
   /** Drops rows of requests that arrived before this time, Unix milliseconds, some at a time; returns how many. */
   prune(before: number): Promise<number>
+}
+
+/** State of a process as its heartbeats report it. */
+export interface NodeReport {
+  /** Address of its public listener. */
+  readonly address: string
+  readonly inFlight: number
+  readonly draining: boolean
+}
+
+/** A process that serves with these stores. */
+export interface NodeState {
+  readonly id: string
+  readonly host: string
+  readonly pid: number
+  readonly version: string
+  /** Unix milliseconds, by the clock of the stores. */
+  readonly startedAt: number
+  readonly seenAt: number
+  /** `silent`: several heartbeats are missing. */
+  readonly state: 'live' | 'silent' | 'draining'
+  readonly inFlight: number
+  /** Null where the node runs an earlier version. */
+  readonly address: string | null
+}
+
+/** Connections of this process to the stores. */
+export interface PoolState {
+  readonly name: string
+  readonly inUse: number
+  readonly most: number
+  /** Callers that wait for a connection. */
+  readonly waiting: number
+}
+
+/** The processes of stores that several machines share. */
+export interface NodeStore {
+  list(): Promise<readonly NodeState[]>
+  /** Tells at once, and with each heartbeat from now on, what `read` returns. */
+  report(read: () => NodeReport | Promise<NodeReport>): Promise<void>
+  pools(): readonly PoolState[]
 }
 
 /** `ping` rejects when the stores cannot be read, or could not be written the last time. */

@@ -1,7 +1,7 @@
 /** All stores of one node of several, in a PostgreSQL database. */
 import type pg from 'pg'
+import type { PoolState } from '../../core/ports.ts'
 import { type JobStore, StoreError, type Stores } from '../../core/ports.ts'
-import type { PoolState } from '../../lib/nodes.ts'
 import type { Keyring } from '../keyring.ts'
 import type { Maintenance } from '../maintenance.ts'
 import { sqlStores } from '../sql/index.ts'

@@ -1,7 +1,7 @@
 /** The processes that work on the database: shows that this one lives, by the store's clock. */
 import { hostname } from 'node:os'
+import type { NodeReport, NodeState } from '../../core/ports.ts'
 import { shortId } from '../../lib/id.ts'
-import type { NodeReport, NodeState } from '../../lib/nodes.ts'
 import type { Sql } from '../sql/sql.ts'
 
 const HEARTBEAT_MS = 5000
