@@ -259,10 +259,23 @@ async function deadlocksOf({ rows }: PostgresSubject): Promise<bigint> {
   return row!.deadlocks
 }
 
+const RECOVERIES = 5
+/** Recovers as a gateway does, again and again: the pool may still have connections that the server has ended. */
+async function recovered(node: PostgresLedger): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      await node.recover()
+      return
+    } catch (error) {
+      if (tries === RECOVERIES) throw error
+    }
+  }
+}
+
 /** Enters what is in the spool, and settles the holds that nothing ends any more. */
 async function settleAll(subject: PostgresSubject, nodes: readonly PostgresLedger[]): Promise<void> {
-  for (const node of nodes) await node.recover()
+  for (const node of nodes) await recovered(node)
   subject.clock.now += 2 * HOUR
-  await nodes[0]!.recover()
+  await recovered(nodes[0]!)
   assert.deepEqual(await subject.rows('SELECT id FROM holds'), [])
 }
