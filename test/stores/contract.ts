@@ -32,9 +32,10 @@ export function accountStoreContract(t: Test, make: MakeSubject): void {
 
   t.test('an organization that is there has its first key, wherever the start was cut short', async t => {
     const { accounts, organizations } = await make(t)
-    const [made] = await Promise.all([accounts.bootstrap(), accounts.bootstrap()])
+    const made = (await Promise.all([accounts.bootstrap(), accounts.bootstrap()])).filter(one => one !== undefined)
+    t.equal(made.length, 1, 'either may be first')
     t.equal((await organizations.list()).length, 1)
-    t.match(await accounts.listKeys(), [{ id: made?.id }])
+    t.match(await accounts.listKeys(), [{ id: made[0]?.id }])
   })
 
   t.test('a key is shown when it is made and never again', async t => {
