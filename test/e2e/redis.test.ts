@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
 import { commandsOf } from '../helpers/commands.ts'
 import { type Gateway, startGateway, testMapping } from '../helpers/gateway.ts'
@@ -52,11 +53,15 @@ t.test('gateways that share a Redis', { ...needsRedis, timeout: 120_000 }, async
   }
   const status = () => command<{ redis: { connected: boolean; nodes: number } }>('status', {})
 
-  t.strictSame(await health(one), [200, 'ok', { connected: true }])
-  t.strictSame(await health(two), [200, 'ok', { connected: true }])
-  t.strictSame(await readiness(two), [200, { status: 'ready', redis: { connected: true } }])
-  const { redis } = await status()
-  t.ok(redis.connected)
+  /** Asks until the answer is this one: on a busy machine Redis may be late at first. */
+  const settles = async (read: () => Promise<unknown>, wanted: unknown) => {
+    while (!isDeepStrictEqual(await read(), wanted));
+    t.pass('Redis is connected')
+  }
+  await settles(() => health(one), [200, 'ok', { connected: true }])
+  await settles(() => health(two), [200, 'ok', { connected: true }])
+  await settles(() => readiness(two), [200, { status: 'ready', redis: { connected: true } }])
+  await settles(async () => (await status()).redis.connected, true)
 
   await t.test('count the requests of an organization together', async t => {
     const count = await admitted(await tenant(), 45)
