@@ -14,6 +14,8 @@ import { filesOf, grouped, named } from './suite.mjs'
 
 const KEPT = fileURLToPath(new URL('../docs/tests.md', import.meta.url))
 const SLOWEST = 15
+/** Entries of a whole suite that failed run once more, alone, where no more than these failed. */
+const AGAIN_MAX = 3
 const FLAGS = ['--enable-source-maps', '--import', new URL('no-async-hooks.mjs', import.meta.url).href]
 const HEAD = `# How long the tests take
 
@@ -39,20 +41,37 @@ const { values, positionals } = parseArgs({
 })
 const began = performance.now()
 const [kind] = positionals
-const chosen = kind === undefined || kind === 'unit' || kind === 'e2e' ? filesOf(kind) : named(positionals)
+const whole = kind === undefined || kind === 'unit' || kind === 'e2e'
+const chosen = whole ? filesOf(kind) : named(positionals)
 const timeoutMs = Number(values.timeout) * 1000
 
 const sum = new Results()
+const failed = []
+/** Entries that failed and then passed alone: each is a defect, and is printed. */
+const unstable = []
 const { alone, together } = grouped(chosen)
 const entries = await compile(alone, together, timeoutMs)
 const kept = recorded()
 const waiting = entries.toSorted((a, b) => expected(nameOf(b)) - expected(nameOf(a)))
 await Promise.all(Array.from({ length: Number(values.jobs) }, work))
+const repeats = whole && failed.length <= AGAIN_MAX
+for (const { entry, results } of failed) sum.add(repeats ? await again(entry, results) : results)
 await clean()
 report()
 
 async function work() {
-  for (let entry = waiting.shift(); entry; entry = waiting.shift()) await run(entry)
+  for (let entry = waiting.shift(); entry; entry = waiting.shift()) {
+    const results = await run(entry)
+    if (results.fail > 0) failed.push({ entry, results })
+    else sum.add(results)
+  }
+}
+
+/** Runs an entry that failed once more, when nothing else runs. */
+async function again(entry, first) {
+  const results = await run(entry)
+  if (results.fail === 0) unstable.push(...first.failures)
+  return results
 }
 
 function nameOf(entry) {
@@ -90,8 +109,8 @@ async function run(entry) {
   if (results.fail > 0 && said) results.failures.push(`standard error of ${name}:\n${said}`)
   const seconds = (performance.now() - from) / 1000
   results.times.set(name, seconds)
-  sum.add(results)
   console.log(`${results.fail > 0 ? 'FAILED' : 'passed'} ${format(seconds)} s  ${name}`)
+  return results
 }
 
 function format(seconds) {
@@ -102,6 +121,7 @@ function report() {
   const { total, pass, fail, skip, failures, times } = sum
   const sorted = [...times].sort(([, a], [, b]) => b - a)
   for (const failure of failures) console.log(`\n${failure}`)
+  for (const failure of unstable) console.log(`\nunstable, passed alone: ${failure}`)
   console.log(
     `\n${sorted
       .slice(0, SLOWEST)
