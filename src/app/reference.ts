@@ -15,12 +15,13 @@ import { optionsIn, type Purposes } from './reference-options.ts'
 /** Texts that code does not hold: files of build/reference. */
 export interface ReferenceTexts {
   readonly options: Purposes
-  /** Remedies for a caller, by code. */
-  readonly errors: Readonly<Record<string, string>>
+  /** Remedies for a caller, by code: those of answers with a status, and the others by the heading of their table. */
+  readonly errors: { readonly answers: Remedies; readonly elsewhere: Readonly<Record<string, Remedies>> }
   /** Meanings by the name of a header. */
-  readonly headers: Readonly<Record<'request' | 'answer', Readonly<Record<string, string>>>>
+  readonly headers: Readonly<Record<keyof typeof SENDERS, Readonly<Record<string, string>>>>
 }
 
+type Remedies = Readonly<Record<string, string>>
 type Row = readonly string[]
 
 /** The pages by file name. */
@@ -30,15 +31,15 @@ export async function referencePages(
 ): Promise<Record<string, string>> {
   return {
     'configuration.md': configuration(schemas, texts.options),
-    'errors.md': page('Errors', ['Code', 'Status', 'What to do'], errorRows(texts.errors)),
+    'errors.md': errorPage(texts.errors),
     'metrics.md': page('Metrics', ['Series', 'Type', 'Labels', 'Meaning'], await metricRows()),
     'api.md': head('Operations of the API') + apiPage(documentOf(endpoints, { version: '', realtime: true }), table),
     'commands.md': commandPage(buildProgram({ env: {}, cwd: '', out: () => {}, err: () => {} })),
     'headers.md': [
       head('Headers'),
-      ...['request', 'answer'].map(kind => {
-        const rows = Object.entries(texts.headers[kind as 'request']).map(([name, says]) => [code(name), says])
-        return `## ${kind === 'request' ? 'Request' : 'Answer'} headers\n\n${table(['Header', 'Meaning'], rows)}`
+      ...Object.entries(texts.headers).map(([kind, names]) => {
+        const rows = Object.entries(names).map(([name, says]) => [code(name), says])
+        return `## ${SENDERS[kind as keyof typeof SENDERS]}\n\n${table(['Header', 'Meaning'], rows)}`
       }),
     ].join('\n'),
   }
@@ -49,7 +50,15 @@ const code = (text: string): string => `\`${text}\``
 const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('\n', ' ')
 const table = (names: Row, rows: readonly Row[]): string =>
   [names, names.map(() => '---'), ...rows].map(row => `| ${row.map(cell).join(' | ')} |\n`).join('')
+const byName = ([a]: readonly unknown[], [b]: readonly unknown[]): number => (String(a) < String(b) ? -1 : 1)
 const page = (title: string, names: Row, rows: readonly Row[]): string => `${head(title)}\n${table(names, rows)}`
+
+const SENDERS = {
+  request: 'Request headers',
+  answer: 'Answer headers',
+  callback: 'Headers of calls to a callback',
+  admin: 'Headers of the admin API and the page',
+} as const
 
 const FILES: Readonly<Record<string, string>> = {
   gateway: 'gateway.yaml',
@@ -68,14 +77,27 @@ function configuration(schemas: Readonly<Record<string, JsonSchema>>, purposes: 
   return head('Configuration') + parts.join('')
 }
 
-function errorRows(remedies: Readonly<Record<string, string>>): Row[] {
+function errorPage({ answers, elsewhere }: ReferenceTexts['errors']): string {
+  const tables = Object.entries(elsewhere).map(([heading, remedies]) => {
+    const rows = Object.entries(remedies).toSorted(byName)
+    return `\n## ${heading}\n\n${table(
+      ['Code', 'What to do'],
+      rows.map(([name, says]) => [code(name), says]),
+    )}`
+  })
+  const first = page('Errors', ['Code', 'Status', 'What to do'], errorRows(answers))
+  return `${first}\n${PASSED_ON}\n${tables.join('')}`
+}
+
+const PASSED_ON =
+  'A 400 of a provider may have a code of that provider. A request that fails for no known reason has status 500 and no code.'
+
+function errorRows(remedies: Remedies): Row[] {
   const statuses = new Map<string, number[]>()
   for (const [status, codes] of codesByStatus()) {
     for (const name of codes) statuses.set(name, [...(statuses.get(name) ?? []), status])
   }
-  return [...statuses]
-    .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, all]) => [code(name), all.sort().join(', '), remedies[name] ?? ''])
+  return [...statuses].toSorted(byName).map(([name, all]) => [code(name), all.sort().join(', '), remedies[name] ?? ''])
 }
 
 async function metricRows(): Promise<Row[]> {
@@ -97,7 +119,7 @@ async function metricRows(): Promise<Row[]> {
   // The library's series of the process and of Node depend on the system.
   const own = all.filter(({ name }) => name.startsWith('gateway_'))
   const rows = own.map(({ name, type, labels, help }) => [code(name), type, labels.map(code).join(', '), help])
-  return rows.toSorted(([a], [b]) => (a! < b! ? -1 : 1))
+  return rows.toSorted(byName)
 }
 
 function commandPage(top: Command): string {

@@ -8,9 +8,41 @@ import type { ErrorForm } from './row.ts'
 /** Words that stand for the arguments of the catalogue's errors. */
 const WORDS = ['video', [], 'x']
 
-/** Codes of the catalogue by status. */
+/** Codes that the catalogue does not hold: of single endpoints, of connections, and of what a provider refused. */
+const OTHERS: Readonly<Record<number, readonly string[]>> = {
+  400: [
+    'conflicting_credentials',
+    'context_length_exceeded',
+    'credentials_in_query',
+    'instructions_locked',
+    'instructions_too_large',
+    'invalid_message',
+    'invalid_request',
+    'model_locked',
+    'model_mismatch',
+    'previous_response_not_found',
+    'prompt_not_supported',
+    'thread_unsupported_request',
+    'tool_type_not_supported',
+    'transcription_model_locked',
+    'transcription_model_not_supported',
+    'transcription_model_required',
+    'unsupported_parameter',
+    'unsupported_service_tier',
+    'voice_not_supported',
+  ],
+  403: ['transcription_model_not_allowed'],
+  413: ['bad_request'],
+  414: ['uri_too_long'],
+  417: ['expectation_failed'],
+  431: ['bad_request', 'too_many_headers'],
+  502: ['upstream_credential', 'upstream_error'],
+  503: ['upstream_overloaded', 'upstream_quota'],
+}
+
+/** Codes by status: those of the catalogue, and all others. */
 export function codesByStatus(): Map<number, Set<string>> {
-  const found = new Map<number, Set<string>>()
+  const found = new Map(Object.entries(OTHERS).map(([status, codes]) => [Number(status), new Set(codes)]))
   for (const make of Object.values(errors) as ((...words: unknown[]) => unknown)[]) {
     const made = make(...WORDS.slice(0, make.length))
     if (!(made instanceof GatewayError) || made.code === null) continue
@@ -33,6 +65,7 @@ const MEANINGS: Readonly<Record<number, string>> = {
   414: 'The address is too long.',
   415: 'The content type or the coding of the body is not taken here.',
   416: 'The range is outside of the content.',
+  417: 'The header "expect" asks for more than "100-continue".',
   426: 'The path is a WebSocket.',
   429: 'A limit of requests is reached.',
   431: 'The headers are too large.',

@@ -292,10 +292,10 @@ export class Session {
     this.#end(FAILED, error.code ?? 'internal', error.message)
   }
 
-  #end(code: number, name: string, message: string): void {
+  #end(close: number, code: string, message: string): void {
     if (this.#ending) return
-    this.#sendError(name, message)
-    this.#close(code, name)
+    this.#sendError(code, message)
+    this.#close(close, code)
   }
 
   /** A response or a transcript is being made, or one of committed audio will be. */
