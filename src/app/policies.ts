@@ -156,17 +156,19 @@ class OrganizationPolicy implements Policy {
   credentials(providerId: string): readonly Credential[] {
     let known = this.#credentials.get(providerId)
     if (!known) {
-      known = this.#facts.keys.filter(key => key.provider === providerId).map(key => this.#open(key))
+      const keys = this.#facts.keys.filter(key => key.provider === providerId)
+      const weight = keys.length > 1 ? 1 : undefined
+      known = keys.map(key => this.#open(key, weight))
       this.#credentials.set(providerId, known)
     }
     return known
   }
 
-  #open(key: SealedKey): Credential {
+  #open(key: SealedKey, weight: number | undefined): Credential {
     const { id, orgId, provider, label, fingerprint, sealed, models, budgets } = key
     try {
       const secret = this.#context.keyring.open(sealed, placeOf(key))
-      return Object.freeze({ id, source: 'byok', secret, fingerprint, label, models, budgets })
+      return Object.freeze({ id, source: 'byok', secret, fingerprint, weight, label, models, budgets })
     } catch (err) {
       this.#context.log.error({ organization: orgId, provider, id, err }, 'provider key not decrypted')
       throw errors.credentialUnavailable(provider, err)

@@ -7,9 +7,7 @@ import type { ConfigFiles } from './load.ts'
 import { PACKAGE } from './locate.ts'
 import { variablesIn } from './reference.ts'
 import type { ProviderFile } from './schemas/provider.ts'
-
-/** Where manifests have credentials and addresses. */
-const PLACES = { secret: ['auth', 'secret'], address: ['base_url'] } as const
+import type { Path } from './source.ts'
 
 /**
  * A line for each suspicious variable, with file, line and column. A variable of the packaged manifests may be unset,
@@ -37,8 +35,15 @@ export async function credentialWarnings(
 }
 
 /** Whether a provider has no credential because this variable has no value. */
-const isWithout = ({ value }: ConfigFile<ProviderFile>, { of, lack }: UnsetVariable): boolean =>
-  of === 'secret' && (lack !== 'defaulted' || value.auth.secret?.trim() === '')
+const isWithout = ({ value }: ConfigFile<ProviderFile>, { of, path, lack }: UnsetVariable): boolean =>
+  of === 'secret' && (lack !== 'defaulted' || isEmptyAt(value, path))
+
+/** Whether the secret of a path has no text. */
+const isEmptyAt = (value: unknown, path: Path): boolean =>
+  path
+    .reduce((inner, step) => (inner as Readonly<Record<string, unknown>>)[step], value)
+    ?.toString()
+    .trim() === ''
 
 async function warningOf(
   file: ConfigFile<ProviderFile>,
@@ -46,12 +51,13 @@ async function warningOf(
   isMisspelled: boolean,
 ): Promise<string> {
   const { source, value } = file
-  const { name, near, of, lack } = variable
+  const { name, near, of, lack, path } = variable
   const meant = isMisspelled ? `; did you mean "${near}"?` : ''
-  const isLost = of === 'secret' && value.auth.secret?.trim() === ''
-  const lost = isLost ? `the provider "${value.provider}" has no credential, because ` : ''
+  const isLost = of === 'secret' && isEmptyAt(value, path)
+  const lacks = path.length === 2 ? 'no credential' : 'one credential less'
+  const lost = isLost ? `the provider "${value.provider}" has ${lacks}, because ` : ''
   const why = `${lost}the environment variable "${name}" is ${lack === 'empty' ? 'empty' : 'not set'}${meant}`
-  return String(await located(source.error(why, PLACES[of])))
+  return String(await located(source.error(why, path)))
 }
 
 let packagedNames: Promise<ReadonlySet<string>> | undefined

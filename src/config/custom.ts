@@ -171,7 +171,14 @@ function fileOf(source: Source, plain: unknown): ConfigFile<ProviderFile> {
  * master key.
  */
 function withoutSecret(plain: unknown, source: Source): void {
-  if (!isObject(plain) || !isObject(plain.auth)) return
+  if (!isObject(plain)) return
+  if (Array.isArray(plain.auth) || (isObject(plain.auth) && plain.auth.secrets !== undefined)) {
+    throw source.error(
+      'a manifest has one scheme and no secrets; add each with `gatewayctl provider-keys create`, they share the load',
+      ['auth'],
+    )
+  }
+  if (!isObject(plain.auth)) return
   if (plain.auth.secret !== undefined && plain.auth.secret !== '') {
     throw source.error('a manifest must not contain a secret; add it with `gatewayctl provider-keys create`', [
       'auth',
@@ -249,7 +256,7 @@ function linkFile(
   const foreignKey = OPERATORS.find(key => value[key])
   if (foreignKey) throw source.error(`only the operator of the gateway can set "${foreignKey}"`, [foreignKey], 'key')
   // They would be the operator's credentials, sent to an address of the organization.
-  if (value.auth.source)
+  if (!Array.isArray(value.auth) && value.auth.source)
     throw source.error('only the operator of the gateway can set "source"', ['auth', 'source'], 'key')
   // A region would become part of the address that is checked here.
   if (value.base_url.includes(REGION))

@@ -35,6 +35,8 @@ const ADDRESS: Path = ['base_url']
 export interface UnsetVariable {
   readonly name: string
   readonly of: 'secret' | 'address'
+  /** The value that refers to it. */
+  readonly path: Path
   readonly lack: Lack
   readonly near?: string | undefined
 }
@@ -91,7 +93,7 @@ export interface LoadOptions {
 }
 
 interface ReaderOptions<T> {
-  readonly secret?: Path
+  readonly secrets?: (value: unknown) => readonly Path[]
   readonly adapt?: (value: T) => T
   readonly base?: FindBase
 }
@@ -108,22 +110,25 @@ export class FileReader<T> {
   readonly #schema: Schema<T>
   readonly #env: Env
   readonly #own: ReadonlySet<string>
-  /** The secret of this kind of file; its variables may be unset. */
-  readonly #secret: Path | undefined
+  /** Paths of the secrets of this kind of file; their variables may be unset. */
+  readonly #secrets: (value: unknown) => readonly Path[]
   readonly #adapt: (value: T) => T
   readonly #base: FindBase
   readonly #cache = new Map<string, { readonly key: string; readonly file: ConfigFile<T> }>()
 
-  /** `adapt` transforms a file's values; the digest excludes its changes. `base` finds the file that a file extends. */
+  /**
+   * `secrets` finds the paths of secrets; `adapt` transforms a file's values, and the digest excludes its changes. `base`
+   * finds the file that a file extends.
+   */
   constructor(
     schema: Schema<T>,
     { env, own = new Set() }: LoadOptions,
-    { secret, adapt = value => value, base = () => Promise.resolve(undefined) }: ReaderOptions<T> = {},
+    { secrets = () => [], adapt = value => value, base = () => Promise.resolve(undefined) }: ReaderOptions<T> = {},
   ) {
     this.#schema = schema
     this.#env = env
     this.#own = own
-    this.#secret = secret
+    this.#secrets = secrets
     this.#adapt = adapt
     this.#base = base
   }
@@ -141,10 +146,11 @@ export class FileReader<T> {
     const base = await this.#base(own, source)
     const plain = base ? base.values : own
     const references = base ? await resolveReferences(source.text + base.text, folder, this.#env) : written
-    const { value, expanded } = expandReferences(plain, source, references, this.#secret)
+    const ofSecrets = this.#secrets(plain)
+    const { value, expanded } = expandReferences(plain, source, references, ofSecrets)
     await turn()
     const secrets = expanded.map(({ path }) => path).filter(at => !OPEN.has(at[0]))
-    if (this.#secret && !secrets.some(at => samePath(at, this.#secret!))) secrets.push(this.#secret)
+    for (const at of ofSecrets) if (!secrets.some(known => samePath(known, at))) secrets.push(at)
     const result = check(this.#schema, value, secrets)
     if ('issue' in result) throw source.error(result.issue.message, result.issue.path, result.issue.at)
     await turn()
@@ -157,7 +163,7 @@ export class FileReader<T> {
       return shown === expand(text, references, () => '') ? [] : [{ path, by: () => shown }]
     })
     const variables = {
-      secret: this.#secret ? variablesAt(this.#secret, expanded) : [],
+      secret: [...new Set(ofSecrets.flatMap(path => variablesAt(path, expanded)))],
       address: variablesAt(ADDRESS, expanded).filter(name => !this.#own.has(name)),
     }
     const file: ConfigFile<T> = {
@@ -168,7 +174,9 @@ export class FileReader<T> {
       variables,
       unset: (['secret', 'address'] as const).flatMap(of =>
         [...lacking(references, variables[of])].map(([name, lack]) => {
-          return { name, of, lack, near: nearest(name, Object.keys(this.#env)) }
+          const readers = of === 'secret' ? ofSecrets : [ADDRESS]
+          const path = readers.find(at => variablesAt(at, expanded).includes(name))!
+          return { name, of, path, lack, near: nearest(name, Object.keys(this.#env)) }
         }),
       ),
       references: referencedFiles(references, folder),

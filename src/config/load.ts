@@ -2,6 +2,7 @@
 import type { Dirent } from 'node:fs'
 import { readdir, realpath } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
+import { secretPaths } from './auth.ts'
 import { withEnvironment } from './environment.ts'
 import { ConfigError } from './error.ts'
 import { type ConfigFile, FileReader, type LoadOptions, sha256 } from './file.ts'
@@ -73,7 +74,7 @@ export class Loader {
     this.#gateway = gatewayReader(options)
     this.#models = new FileReader(modelsFile, options)
     this.#providers = new FileReader(providerFile, options, {
-      secret: ['auth', 'secret'],
+      secrets: secretPaths,
       base: packagedManifest,
     })
     this.#routes = new FileReader(routesFile, options)

@@ -1,10 +1,12 @@
 /** Models in a provider's file → mappings. */
+
 import type { FoundModel, OpenModels } from '../core/catalog.ts'
 import type { Price } from '../core/money.ts'
 import { isFree, serves } from '../core/offer.ts'
 import { REGION } from '../core/provider-settings.ts'
 import type { Mapping, Model, Provider } from '../core/translator.ts'
 import { unknownName } from '../lib/nearest.ts'
+import { schemeOf } from './auth.ts'
 import type { ConfigFile } from './file.ts'
 import { OpenCatalog } from './open.ts'
 import { linkPricing } from './pricing.ts'
@@ -51,7 +53,7 @@ export function linkOpen(
   if (value.discover && value.base_url.includes(REGION)) {
     throw source.error(`models cannot be discovered at an address that contains "${REGION}"`, ['discover'])
   }
-  if (value.discover && value.auth.scheme === 'aws-sigv4') {
+  if (value.discover && schemeOf(value) === 'aws-sigv4') {
     throw source.error('the models of a provider with auth scheme "aws-sigv4" cannot be discovered', ['discover'])
   }
   const fail = (message: string, path: Path) => source.error(message, ['open', ...path])

@@ -57,11 +57,22 @@ function mergedManifest(own: Values, packaged: Values): Values {
   const { models: given = [], ...rest } = own
   const { models: base = [], ...below } = packaged
   const merged = merge(below, rest)
+  if (own.auth !== undefined) merged.auth = mergedAuth(own.auth, below.auth)
   if (!Array.isArray(given) || !Array.isArray(base)) return { ...merged, models: own.models ?? base }
   const byModel = new Map(base.filter(isValues).map(entry => [entry.model, entry]))
   const models = given.map(entry => (isValues(entry) ? merge(byModel.get(entry.model) ?? {}, entry) : entry))
   const named = new Set(given.filter(isValues).map(({ model }) => model))
   return { ...merged, models: [...models, ...base.filter(entry => !isValues(entry) || !named.has(entry.model))] }
+}
+
+/** Several credentials replace the packaged one, and are used as it is. */
+function mergedAuth(own: unknown, packaged: unknown): unknown {
+  if (!isValues(packaged)) return own
+  const { secret, ...use } = packaged
+  if (Array.isArray(own))
+    return own.map(entry => (isValues(entry) && entry.scheme === undefined ? merge(use, entry) : entry))
+  if (!isValues(own)) return own
+  return merge(own.secrets === undefined || secret === undefined ? packaged : use, own)
 }
 
 type Values = Readonly<Record<string, unknown>>

@@ -5,7 +5,7 @@ import type { DataPolicy } from '../core/provider-settings.ts'
 import type { Provider, Translator } from '../core/translator.ts'
 import { unknownName } from '../lib/nearest.ts'
 import { urlOf } from '../lib/url.ts'
-import { HEADER_VALUE, linkAuth, linkCredentials, travelsSafely } from './auth.ts'
+import { HEADER_VALUE, linkAuth, linkCredentials, schemeOf, travelsSafely } from './auth.ts'
 import type { ConfigFile } from './file.ts'
 import type { Registries } from './registries.ts'
 import type { ProviderFile } from './schemas/provider.ts'
@@ -56,16 +56,11 @@ export function linkProvider(file: ConfigFile<ProviderFile>, registries: WireReg
 
 const DEFAULT_ORGANIZATION = ['default']
 /** Undefined for all. Engines of the operator's own cost nothing, so that credits do not limit their use. */
-function organizations({
-  organizations: named,
-  auth,
-  discover,
-  models,
-  open,
-}: ProviderFile): Provider['organizations'] {
+function organizations(value: ProviderFile): Provider['organizations'] {
+  const { organizations: named, discover, models, open } = value
   if (named !== undefined) return named === 'all' ? undefined : named
   const servesAnyName = models === 'open' || open !== undefined
-  return discover || (servesAnyName && auth.scheme === 'none') ? DEFAULT_ORGANIZATION : undefined
+  return discover || (servesAnyName && schemeOf(value) === 'none') ? DEFAULT_ORGANIZATION : undefined
 }
 
 /** Whether a provider may be in the operator's own network, where addresses mean other places than outside. */

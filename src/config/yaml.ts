@@ -27,15 +27,20 @@ interface YamlValue {
 }
 
 /**
- * The values of a file, `plain`, with references expanded. `optional` is the one path where a variable may be unset; it
+ * The values of a file, `plain`, with references expanded. `optional` are the paths where a variable may be unset; it
  * expands to an empty text there. Throws a ConfigError.
  */
-export function expandReferences(plain: unknown, source: Source, references: References, optional?: Path): YamlValue {
+export function expandReferences(
+  plain: unknown,
+  source: Source,
+  references: References,
+  optional: readonly Path[] = [],
+): YamlValue {
   const expanded: Expanded[] = []
   const expandAt = (text: string, path: Path): string => {
     expanded.push({ path, text })
     return expand(text, references, (why, unset) => {
-      if (unset && optional && samePath(path, optional)) return ''
+      if (unset && optional.some(at => samePath(path, at))) return ''
       throw source.error(why, path)
     })
   }

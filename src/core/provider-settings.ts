@@ -75,9 +75,17 @@ export interface Credential {
   readonly source: 'platform' | 'byok'
   readonly secret: string
   readonly fingerprint: string
-  /** Name given by the owner. Only an organization's own credentials have it, and the next two fields. */
+  /** Share of the load. Undefined for the only credential of a provider, which needs no choice. */
+  readonly weight?: number | undefined
+  /** Limits per minute. */
+  readonly limits?: { readonly rpm?: number | undefined; readonly tpm?: number | undefined } | undefined
+  /** Only these regions of the provider; undefined for all. */
+  readonly regions?: readonly string[] | undefined
+  /** Scheme in place of the provider's. */
+  readonly auth?: Auth | undefined
+  /** Name given by the owner. */
   readonly label?: string | undefined
-  /** Names of the only models that it is for; undefined for all. */
+  /** Names of the only models that it is for; undefined for all. Only an organization's own have it, and `budgets`. */
   readonly models?: readonly string[] | undefined
   /** Limits on what may be spent by it. */
   readonly budgets?: readonly Budget[] | undefined

@@ -49,6 +49,9 @@ export const s = {
   /** A list, or one word in its place: defaults are filled in behind no union. */
   arrayOr: <const W extends string, S extends Schema<unknown>>(word: W, items: S, rules: JsonSchema = {}) =>
     of<W | Infer<S>[]>({ type: ['array', 'string'], pattern: `^${word}$`, items: items.json, ...rules }),
+  /** A mapping, or a list of `items`: defaults are filled in behind no union. */
+  objectOr: <S extends Schema<unknown>, I extends Schema<unknown>>(one: S, items: I, rules: JsonSchema = {}) =>
+    of<Infer<S> | Infer<I>[]>({ ...one.json, type: ['object', 'array'], items: items.json, ...rules }),
   record: <S extends Schema<unknown>>(values: S, rules: JsonSchema = {}) =>
     of<Record<string, Infer<S>>>({ type: 'object', additionalProperties: values.json, ...rules }),
   object: <P extends Shape>(properties: P) => object(properties, false),

@@ -9,6 +9,8 @@ import type { Target } from '../core/translator.ts'
 import { asError, type GatewayError } from '../lib/error.ts'
 import { TokenBucket } from '../limits/rate.ts'
 import type { CandidateTarget } from '../routing/candidate.ts'
+import { type CredentialUse, takeFrom } from '../routing/credential-limits.ts'
+import { countRunning } from '../routing/credential-loads.ts'
 import { Health } from '../routing/health.ts'
 import { namedModels, type PlannedModel, plansOf } from '../routing/named-models.ts'
 import { errorType, exhausted, isBeyondWire, isFull, outOfBudget } from '../routing/outcome.ts'
@@ -35,6 +37,8 @@ export const route: FilterFactory<Settings> = {
     const selector = new TargetSelector(options, services)
     const health = new Health(options, services)
     const budgets = new Budgets(options)
+    /** Of answered requests whose credential has limits. */
+    const uses = new WeakMap<Exchange, CredentialUse>()
     return {
       async handle(ex, next) {
         await ex.readRequest()
@@ -56,7 +60,7 @@ export const route: FilterFactory<Settings> = {
         const most = Math.max(options.attempts, planned.length)
         const choice = selector.chooseAmong(planned)
         const requestFor = changedRequests(planned, choice, ex.request!)
-        const queue = new TargetQueue(choice, outliers, viewerOf(query))
+        const queue = new TargetQueue(choice, outliers, viewerOf(query), true)
         let step = queue.next(most)!
         const budget = budgets.of(step.target, query.tenant)
         budget.give(options.retry.budget)
@@ -68,15 +72,22 @@ export const route: FilterFactory<Settings> = {
           ex.target = step.target
           if (requestFor) ex.request = requestFor(step)
           const due = health.began(step, query)
+          countRunning(step, 1)
+          let use: CredentialUse | undefined
           try {
+            const { credential } = step.target
+            if (credential?.limits) use = await takeFrom(credential, tokensOf(ex, query), services.counters)
             const reply = await next()
+            if (use) uses.set(ex, use)
             health.answered(step, query)
             selector.keep(choice, step.candidate)
             ex.attempts.push(new Answered(ex, step, reply.status, began - ex.timings.start))
             return reply
           } catch (thrown) {
             health.gaveUp(step, due, query)
+            countRunning(step, -1)
             const error = asError(thrown)
+            if (use) await use.end(error.upstreamStatus === undefined ? undefined : 0)
             // Without it nothing was sent: a limit, a missing price or a wire kept the request here.
             if (error.upstreamStatus !== undefined) {
               const durationMs = performance.now() - began
@@ -106,8 +117,7 @@ export const route: FilterFactory<Settings> = {
             const whose = health.failed(step, query, error, performance.now() - began)
             if (isBeyondWire(error)) queue.excluded(step)
             else if (isFull(error)) queue.full(step)
-            // 402 is about a credential, too: the organization's own key has reached a limit.
-            else if (whose !== 'throttle' && whose !== 'credential' && error.status !== 402) queue.failed(step)
+            else if (whose !== 'throttle' && whose !== 'credential' && !isOfCredential(error)) queue.failed(step)
             if (error.upstreamStatus === undefined) unsent++
           }
           const isLast = ex.attempts.length >= most || unsent >= MAX_UNSENT
@@ -126,10 +136,24 @@ export const route: FilterFactory<Settings> = {
       },
       finish(ex) {
         const last = ex.attempts.at(-1)
-        if (last instanceof Answered) health.ended(last.step, endedAnswer(ex))
+        if (!(last instanceof Answered)) return undefined
+        health.ended(last.step, endedAnswer(ex))
+        countRunning(last.step, -1)
+        return uses.get(ex)?.end((ex.usage.prompt ?? 0) + (ex.usage.completion ?? 0))
       },
     }
   },
+}
+
+/** A credential has reached a limit: 402 for what an organization's own key may spend. Another one may serve. */
+const isOfCredential = ({ status, code }: GatewayError): boolean => status === 402 || code === 'upstream_rate_limited'
+
+/** Reserved for an answer whose caller sets no limit. */
+const USUAL_OUTPUT = 4096
+/** Estimates the tokens of prompt and answer. */
+function tokensOf({ operation, request }: Exchange, { promptTokens }: ExchangeQuery): number {
+  const bound = operation.output?.(request!)
+  return promptTokens + (bound ? bound.choices * (bound.limit ?? USUAL_OUTPUT) : 0)
 }
 
 /** Undefined where no virtual model changes the request, else the request for each target. */

@@ -324,6 +324,16 @@ export const errors = {
       'Every provider of this model is rate limited. Please retry later.',
       429,
     ).with({ headers: retryAfter(seconds) }),
+  /** Nothing was sent: a limit of the gateway's credential is reached. Another one may serve the request. */
+  credentialLimited: (ms: number) =>
+    new GatewayError({
+      status: 503,
+      type: 'upstream_error',
+      code: 'upstream_rate_limited',
+      message: "The limits of the gateway's credentials at the provider are reached. Please retry later.",
+      failover: true,
+      retryAfterMs: ms,
+    }),
   allProvidersFailed: (detail: string) =>
     upstream(502, 'all_providers_failed', `All providers failed. The last error was: ${detail}`, 502),
   billingUnavailable: (cause: unknown) => unavailable('billing_unavailable', 'The ledger is unavailable.', cause),

@@ -48,6 +48,8 @@ export interface CandidateTarget {
   readonly target: Target
   /** The candidate's key and the credential. */
   readonly key: string
+  /** The circuit of its credential at all offers of the provider; undefined for the only credential. */
+  readonly account: string | undefined
   /** The circuit of polls, for a target that creates jobs. */
   readonly polls: string | undefined
 }
@@ -61,7 +63,8 @@ export function candidateTargetOf(target: Target): CandidateTarget {
     const all = candidatesOf(target.mapping)
     const candidate = all.length === 1 ? all[0]! : all.find(({ region }) => region === target.region)!
     const key = credentialKeyOf(candidate, target.credential)
-    known = { candidate, target, key, polls: target.translator.job && pollKeyOf(target) }
+    const account = accountKeyOf(target.mapping, target.credential)
+    known = { candidate, target, key, account, polls: target.translator.job && pollKeyOf(target) }
     candidateTargets.set(target, known)
   }
   return known
@@ -70,6 +73,15 @@ export function candidateTargetOf(target: Target): CandidateTarget {
 /** The circuit of a credential at a candidate. */
 export const credentialKeyOf = ({ key }: Candidate, credential: Pick<Credential, 'id'> | undefined): string =>
   `${key}#${credential?.id ?? ''}`
+
+/** The circuit of one of several credentials at all offers of its provider. */
+export function accountKeyOf(
+  { provider }: Pick<Mapping, 'provider'>,
+  credential: Pick<Credential, 'id' | 'weight'> | undefined,
+): string | undefined {
+  if (credential?.weight === undefined) return undefined
+  return `${provider.owner === undefined ? '' : `${provider.owner}:`}${provider.id}#${credential.id}`
+}
 
 function candidateIn(mapping: Mapping, region: string | undefined): Candidate {
   const { model, provider } = mapping

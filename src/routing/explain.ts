@@ -14,7 +14,7 @@ import { namedModels, type PlannedModel, plansOf, type Skipped } from './named-m
 import { outlierDetectorOf } from './outlier-detector.ts'
 import { plan } from './plan.ts'
 import { withoutSuffix } from './preferences.ts'
-import { circuitOf, offerCircuit } from './provider-health.ts'
+import { circuitOf, offerCircuit, worstKey } from './provider-health.ts'
 import type { RoutingQuery } from './query.ts'
 import { groupsOf, type Ranked, Ranking } from './ranking.ts'
 import { capable } from './requirements.ts'
@@ -162,9 +162,17 @@ function explained(
     latency: facts.latency ?? null,
     ...offerCircuit(
       candidate.key,
-      targets.map(target => candidateTargetOf(target).key),
+      targets.map(({ credential }) => worstKey(candidate, credential, circuits)),
       circuits,
     ),
+    ...(targets.length > 1 && {
+      credentials: targets.map(({ credential }) => ({
+        fingerprint: credential!.fingerprint,
+        name: credential!.label,
+        weight: credential!.weight,
+        ...circuitOf(worstKey(candidate, credential, circuits), circuits),
+      })),
+    }),
     polls: polls === undefined ? null : circuitOf(polls, circuits),
     terms,
     base,

@@ -45,6 +45,7 @@ export class Health {
     const org = context.tenant
     this.#services.circuits.begin(candidate.key, org)
     this.#services.circuits.begin(key, org)
+    if (step.account !== undefined) this.#services.circuits.begin(step.account, org)
     return isStreamed(step, context)
       ? this.#outliers.began(candidate.key, this.#lateAfterMs(candidate.key, org), org)
       : 0
@@ -56,20 +57,21 @@ export class Health {
   }
 
   /** An answer has begun, which ends a probe. Failures are reset when the answer is complete (`ended`). */
-  answered({ candidate, key }: CandidateTarget, context: AttemptContext): void {
+  answered({ candidate, key, account }: CandidateTarget, context: AttemptContext): void {
     const { circuits } = this.#services
     const org = context.tenant
     this.#outliers.answered(candidate.key)
-    for (const at of [candidate.key, key]) {
+    for (const at of account === undefined ? [candidate.key, key] : [candidate.key, key, account]) {
       if (circuits.state(at, org) !== 'closed') recordSuccess(this.#services, at, org)
     }
   }
 
   /** There was no answer, which is no failure of a target. */
-  left({ candidate, key }: CandidateTarget, context: AttemptContext): void {
+  left({ candidate, key, account }: CandidateTarget, context: AttemptContext): void {
     const org = context.tenant
     this.#services.circuits.left(candidate.key, org)
     this.#services.circuits.left(key, org)
+    if (account !== undefined) this.#services.circuits.left(account, org)
   }
 
   /** There was no answer. `ms` is how long the provider was waited for. */
@@ -87,7 +89,10 @@ export class Health {
     const whose = outcome === 'error' && failure && !late ? classifyFailure(failure) : 'none'
     const org = answer.tenant
     if (whose !== 'none') this.#judge(step, whose, failure!, answer)
-    else for (const at of [step.candidate.key, step.key]) recordSuccess(this.#services, at, org)
+    else {
+      for (const at of [step.candidate.key, step.key]) recordSuccess(this.#services, at, org)
+      if (step.account !== undefined) recordSuccess(this.#services, step.account, org)
+    }
     const ok = outcome === 'ok' ? true : whose === 'provider' ? false : undefined
     this.#services.measurements.add(step.candidate.key, { ok, ...speedOf(step, answer) }, org)
   }
@@ -99,9 +104,10 @@ export class Health {
     context: AttemptContext,
   ): void {
     const { circuits, log } = this.#services
-    const { candidate, key } = step
+    const { candidate, key, account } = step
     const org = context.tenant
-    const at = whose === 'provider' ? candidate.key : key
+    const isSpent = whose === 'credential' && upstreamStatus !== FORBIDDEN
+    const at = whose === 'provider' ? candidate.key : isSpent ? (account ?? key) : key
     this.left(step, context)
     if (whose === 'none') return
     const policy = this.#policy
@@ -110,13 +116,16 @@ export class Health {
       whose === 'credential' || isBreaking ? circuits.trip(at, policy, org) : circuits.failed(at, policy, org)
     // A spent account rests until the date that its provider names.
     const maxMs = whose === 'credential' ? Number.POSITIVE_INFINITY : policy.maxMs
-    const coolMs = retryAfterMs === undefined ? undefined : Math.min(retryAfterMs, maxMs)
+    const waitMs = retryAfterMs ?? (whose === 'throttle' && account !== undefined ? USUAL_WAIT_MS : undefined)
+    const coolMs = waitMs === undefined ? undefined : Math.min(waitMs, maxMs)
     // The failure that opened it for all sets its time; later failures of the same organization do not.
     const cooled = coolMs === undefined ? undefined : circuits.cool(at, coolMs, opened === 'everyone' ? null : org)
     const tripped = isBreaking && this.#isBreaking(candidate.key, null) ? circuits.trip(at, policy, null) : undefined
-    if (!opened) return
+    if (!(opened ?? (account === undefined ? undefined : cooled))) return
     const organization = [opened, cooled, tripped].includes('everyone') ? undefined : org
-    log.warn({ offer: at, scope: whose, organization, status: upstreamStatus }, 'circuit opened')
+    const { fingerprint } = step.target.credential ?? {}
+    const credential = whose === 'provider' ? undefined : fingerprint
+    log.warn({ offer: at, scope: whose, organization, credential, status: upstreamStatus }, 'circuit opened')
   }
 
   /** Milliseconds after which the first piece of a stream is late, by what is usual. */
@@ -159,6 +168,10 @@ function inTime(
   )
 }
 
+/** Status of a refusal that may be about one model: the other offers of a credential are still tried. */
+const FORBIDDEN = 403
+/** How long one of several credentials rests after a 429 that names no time. */
+const USUAL_WAIT_MS = 5000
 /** Milliseconds by which a timer may fire early. */
 const SLACK_MS = 5
 /** A first piece is late when it takes so many times as long as usual, and so long at least. */

@@ -229,6 +229,9 @@ function byPriorityAndPrice(a: Mapping, b: Mapping): number {
   return Number.isNaN(difference) || difference === 0 ? (a.provider.id < b.provider.id ? -1 : 1) : difference
 }
 
+const isIn = (region: string | undefined, credential: Target['credential']): boolean =>
+  region === undefined || !credential?.regions || credential.regions.includes(region)
+
 const standingTargets = new WeakMap<Credentials, WeakMap<Mapping, Map<Op, readonly Target[]>>>()
 
 /** One target for each region and credential. */
@@ -249,7 +252,7 @@ function targets(mapping: Mapping, op: Op, credentials: Credentials): readonly T
     const translator = mapping.wires.get(op)!
     known = candidatesOf(mapping).flatMap(({ region, baseUrl }) =>
       credentials
-        .filter(credential => isFor(mapping, credential))
+        .filter(credential => isFor(mapping, credential) && isIn(region, credential))
         .map(credential => ({
           mapping,
           provider,

@@ -2,8 +2,9 @@
 import type { Catalog } from '../core/catalog.ts'
 import { foundOffers, isAbsent, isFor, isLive } from '../core/offer.ts'
 import type { CircuitHealth, Circuits, ProviderHealth, ProviderState } from '../core/ports.ts'
+import type { Credential } from '../core/provider-settings.ts'
 import type { Mapping, Provider } from '../core/translator.ts'
-import { candidatesOf, credentialKeyOf, pollKeyOf } from './candidate.ts'
+import { accountKeyOf, type Candidate, candidatesOf, credentialKeyOf, pollKeyOf } from './candidate.ts'
 import { outlierDetectorOf } from './outlier-detector.ts'
 
 /** The circuit of a key, as all organizations together see it. */
@@ -23,6 +24,13 @@ export function offerCircuit(offer: string, credentialKeys: readonly string[], c
   const [first, ...others] = credentialKeys.map(key => circuitOf(key, circuits))
   const best = others.reduce((best, one) => (isWorse(best, one) ? one : best), first!)
   return isWorse(best, own) ? best : own
+}
+
+/** The circuit of a credential at an offer, or at all of them where that is worse. */
+export function worstKey(candidate: Candidate, credential: Credential | undefined, circuits: Circuits): string {
+  const key = credentialKeyOf(candidate, credential)
+  const account = accountKeyOf(candidate.mapping, credential)
+  return account !== undefined && isWorse(circuitOf(account, circuits), circuitOf(key, circuits)) ? account : key
 }
 
 /** Every provider of a catalogue, in its order. */
@@ -50,7 +58,7 @@ function healthOf(
   const candidates = [...new Map(mappings.flatMap(candidatesOf).map(one => [one.key, one])).values()]
   const own = candidates.map(candidate => {
     const used = provider.credentials.filter(credential => isFor(candidate.mapping, credential))
-    const keys = (isKeyless(provider) ? [undefined] : used).map(one => credentialKeyOf(candidate, one))
+    const keys = (isKeyless(provider) ? [undefined] : used).map(one => worstKey(candidate, one, circuits))
     return { offer: candidate.key, ...offerCircuit(candidate.key, keys, circuits) }
   })
   const polls = candidates.map(candidate => {
@@ -59,9 +67,10 @@ function healthOf(
   })
   const credentials = provider.credentials.map(credential => {
     const used = candidates.filter(({ mapping }) => isFor(mapping, credential))
-    const seen = used.map(candidate => circuitOf(credentialKeyOf(candidate, credential), circuits))
+    const seen = used.map(candidate => circuitOf(worstKey(candidate, credential, circuits), circuits))
     const worst = seen.reduce<CircuitHealth>((worst, one) => (isWorse(one, worst) ? one : worst), CLOSED)
-    return { source: credential.source, fingerprint: credential.fingerprint, ...worst }
+    const { source, fingerprint, label: name, weight } = credential
+    return { source, fingerprint, ...(weight !== undefined && { name, weight }), ...worst }
   })
   const broken = [...own, ...polls].filter(isBroken)
   const status = (): ProviderState => {

@@ -1,6 +1,7 @@
 /** The targets of one request, each at most once, the most promising of those that are left first. */
 import type { Target } from '../core/translator.ts'
 import { type Candidate, type CandidateTarget, candidateTargetOf } from './candidate.ts'
+import { leastLoaded } from './credential-loads.ts'
 import type { OutlierDetector } from './outlier-detector.ts'
 
 /** Which target comes first, and whether another may follow. */
@@ -21,22 +22,30 @@ export class TargetQueue {
   readonly #turns: RankedTargets['turns']
   /** Named models that have had no attempt. */
   readonly #waiting: Set<number>
+  /** Whether a candidate has several credentials. */
+  #isShared = false
+  readonly #takesTurns: boolean
   #left: CandidateTarget[] = []
   /** Candidates that have failed this request, with whichever credential. */
   readonly #failed: Candidate[] = []
 
-  /** `org` is the organization whose measurements count; null is all of them. */
+  /** `org` is the organization whose measurements count; null is all of them. `takesTurns`: requests are sent. */
   constructor(
     { ranked, failover, turns }: RankedTargets,
     outliers: Pick<OutlierDetector, 'state' | 'failing'>,
     org: string | null,
+    takesTurns = false,
   ) {
+    this.#takesTurns = takesTurns
     this.#outliers = outliers
     this.#org = org
     this.#failover = failover
     this.#turns = turns
     this.#waiting = new Set(turns?.values())
-    for (const { targets } of ranked) for (const target of targets) this.#left.push(candidateTargetOf(target))
+    for (const { targets } of ranked) {
+      if (targets.length > 1) this.#isShared = true
+      for (const target of targets) this.#left.push(candidateTargetOf(target))
+    }
   }
 
   /**
@@ -55,10 +64,26 @@ export class TargetQueue {
       least = doubt
       if (doubt === 0) break
     }
+    if (best && this.#isShared) best = this.#shared(best, least)
     const provider = best?.target.provider
     this.#keep(step => step !== best && (this.#failover || step.target.provider === provider))
     if (best && this.#turns) this.#waiting.delete(this.#turns.get(best.candidate)!)
     return best
+  }
+
+  /** Returns the target that differs from `best` in its credential alone, where it is the turn of that. */
+  #shared(best: CandidateTarget, doubt: number): CandidateTarget {
+    const { candidate, target, account } = best
+    if (account === undefined) return best
+    const source = target.credential!.source
+    const others = this.#left.filter(
+      step =>
+        step.candidate === candidate &&
+        step.account !== undefined &&
+        step.target.credential!.source === source &&
+        this.#doubt(step) === doubt,
+    )
+    return others.length > 1 ? leastLoaded(others, this.#takesTurns) : best
   }
 
   /** A named model none of whose targets is left waits for none. */
@@ -86,14 +111,16 @@ export class TargetQueue {
 
   /** Whether a target has no recent failures, so that a retry there does not add to an outage. */
   isSound(step: CandidateTarget): boolean {
-    const { candidate, key } = step
+    const { candidate, key, account } = step
     if (this.#failed.includes(candidate)) return false
+    if (account !== undefined && this.#outliers.failing(account, this.#org)) return false
     return !this.#outliers.failing(candidate.key, this.#org) && !this.#outliers.failing(key, this.#org)
   }
 
-  #doubt({ candidate, key, polls }: CandidateTarget): number {
+  #doubt({ candidate, key, account, polls }: CandidateTarget): number {
     if (this.#failed.includes(candidate)) return 2
     const isOpen = (at: string) => this.#outliers.state(at, this.#org) === 'open'
+    if (account !== undefined && isOpen(account)) return 1
     return isOpen(candidate.key) || isOpen(key) || (polls !== undefined && isOpen(polls)) ? 1 : 0
   }
 }

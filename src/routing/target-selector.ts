@@ -194,8 +194,8 @@ export class TargetSelector {
     const isClosed = (key: string) => this.#outliers.state(key, org) !== 'open'
     if (!isClosed(candidate.key)) return false
     return targets.some(target => {
-      const { key, polls } = candidateTargetOf(target)
-      return isClosed(key) && (polls === undefined || isClosed(polls))
+      const { key, account, polls } = candidateTargetOf(target)
+      return isClosed(key) && (account === undefined || isClosed(account)) && (polls === undefined || isClosed(polls))
     })
   }
 

@@ -73,7 +73,8 @@ export function sign(
   clock: Clock = Date.now,
 ): SignedRequest | Promise<SignedRequest> {
   const { region, provider } = target
-  const auth = region && provider.auth.scheme === 'aws-sigv4' ? { ...provider.auth, region } : provider.auth
+  const usual = target.credential?.auth ?? provider.auth
+  const auth = region && usual.scheme === 'aws-sigv4' ? { ...usual, region } : usual
   const headers = body === undefined ? withoutContentType(provider) : [...commonHeaders(provider)]
   if (type !== undefined && type !== JSON_TYPE) setHeader(headers, 'content-type', type)
   for (const name in request.headers) setHeader(headers, name, request.headers[name]!)
@@ -91,7 +92,9 @@ export function authorized(
   headers: string[],
 ): SignedRequest | Promise<SignedRequest> {
   const { auth, baseUrl, credentials } = provider
-  return applied({ method: 'GET', baseUrl, path, headers, body: undefined }, auth, credentials[0], Date.now)
+  const [credential] = credentials
+  const out: SignedRequest = { method: 'GET', baseUrl, path, headers, body: undefined }
+  return applied(out, credential?.auth ?? auth, credential, Date.now)
 }
 
 function applied(

@@ -168,18 +168,56 @@ t.test('an alias stands for the last definition above it, and shares nothing wit
 t.test('a secret is a list of credentials, and one that is not set is none', async t => {
   const fingerprint = (secret: string) =>
     createHmac('sha256', 'model-gateway credential fingerprint').update(secret).digest('hex').slice(0, 7)
-  const credential = (id: string, secret: string) => ({
-    id,
+  const usual = { label: undefined, limits: undefined, regions: undefined, auth: undefined }
+  const credential = (secret: string) => ({
+    id: `acme#${fingerprint(secret)}`,
     source: 'platform',
     secret,
     fingerprint: fingerprint(secret),
+    weight: 1,
+    ...usual,
   })
-  const both = [credential('acme#1', 'sk-acme-one'), credential('acme#2', 'sk-acme-two')]
+  const both = [credential('sk-acme-one'), credential('sk-acme-two')]
   t.strictSame(acme(await load({})).credentials, both)
   t.strictSame(acme(await load({}, { TEAM: 'x' })).credentials, [])
   t.strictSame(acme(await load({}, { TEAM: 'x', ACME_API_KEY: ' , ' })).credentials, [])
   const two = edited(PROVIDER, KEY, `"${ref('ACME_API_KEY')}, ${ref('ACME_OTHER')}, sk-acme-one"`)
   t.strictSame(acme(await load(two)).credentials, both, 'the unset one of two is left out, the repeated one is one')
+})
+
+t.test('a list of credentials has names, weights, limits and schemes, and each secret may be unset', async t => {
+  const own = (written: string) => edited(PROVIDER, `{ scheme: bearer, secret: ${KEY} }`, written)
+  const linked = async (written: string) =>
+    acme(await load(own(written))).credentials.map(({ secret, label, weight, limits, auth }) => {
+      return { secret, label, weight, limits, auth }
+    })
+  const one = { secret: 'sk-acme-one', label: 'a', weight: 3, limits: { rpm: 5, tpm: undefined }, auth: undefined }
+  const two = { secret: 'two', label: undefined, weight: 1, limits: undefined, auth: undefined }
+  const secrets = `[{ secret: sk-acme-one, name: a, weight: 3, rpm: 5 }, { secret: "two" }, { secret: "${ref('UNSET_KEY')}" }]`
+  t.strictSame(await linked(`{ scheme: bearer, secrets: ${secrets} }`), [one, two])
+  t.strictSame(await linked(secrets), [one, two], 'bearer without a scheme')
+  const header = { ...two, auth: { scheme: 'header', header: 'x-key' } }
+  t.strictSame(
+    await linked(
+      '[{ secret: sk-acme-one, name: a, weight: 3, rpm: 5 }, { scheme: header, header: x-key, secret: two }]',
+    ),
+    [one, header],
+  )
+  t.strictSame(await linked('[{ secret: two, weight: 2 }]'), [{ ...two, weight: undefined }], 'the only one needs none')
+  t.match(
+    await refusal(load(own('[{ secret: a }, { secret: "sk-secret-text\\nb" }]'))),
+    /acme\.yaml:\d+:\d+: a secret contains a line break/,
+  )
+  const unwritten = await refusal(load(own('{ scheme: bearer, secrets: [sk-secret-text] }')))
+  t.match(unwritten, /expected a mapping, got another value/)
+  t.notMatch(unwritten, 'sk-secret')
+  t.match(await refusal(load(own('[{ secret: a, weight: 0 }]'))), /expected a number above 0/)
+  t.match(await refusal(load(own('[{ secret: a, regions: [eu] }]'))), /"regions" needs an address with/)
+  t.match(await refusal(load(own('[{ scheme: none }]'))), /has a scheme other than "none"/)
+  t.match(
+    await refusal(load(own('[{ secret: a, header: x-key }]'))),
+    /auth scheme "bearer" does not use the key "header"/,
+  )
 })
 
 t.test('every auth scheme carries what it needs', async t => {

@@ -8,23 +8,46 @@ const id = s.string({
   description: 'a provider id of lower-case letters, digits and "-", such as "acme"',
 })
 
-/** How requests carry the provider's credential. */
-const auth = s.object({
-  scheme: s.enum('bearer', 'header', 'query', 'aws-sigv4', 'gcp-oauth', 'none'),
+const region = s.string({ pattern: '^[a-z0-9-]{1,64}$', description: 'a region such as "us-east-1"' })
+const scheme = s.enum('bearer', 'header', 'query', 'aws-sigv4', 'gcp-oauth', 'none')
+const perMinute = s.optional(s.integer({ minimum: 1, maximum: 1_000_000_000 }))
+
+const authFields = {
   secret: s.optional(s.string()),
   header: s.optional(s.string({ pattern: '^[A-Za-z0-9-]{1,64}$', description: 'a header name such as "x-api-key"' })),
   /** Prefix of the secret, such as "Token ". */
   prefix: s.optional(s.string({ pattern: '^[A-Za-z]{1,32} $', description: 'a word and a space, such as "Token "' })),
   parameter: s.optional(text),
-  region: s.optional(s.string({ pattern: '^[a-z0-9-]{1,64}$', description: 'a region such as "us-east-1"' })),
+  region: s.optional(region),
   service: s.optional(s.string({ pattern: '^[a-z0-9-]{1,64}$', description: 'a service such as "bedrock"' })),
   scope: s.optional(text),
   /** In place of a secret: the vendor's default credential chain (environment, files, instance metadata). */
   source: s.optional(s.enum('default')),
   profile: s.optional(text),
+}
+
+/** One of several credentials of a provider; what it omits it has from what stands around or before it. */
+const credential = s.object({
+  scheme: s.optional(scheme),
+  ...authFields,
+  name: s.optional(s.string({ pattern: '^[A-Za-z0-9._ -]{1,64}$', description: 'a name such as "team-a"' })),
+  /** Share of the load: 1 where it is left out. */
+  weight: s.optional(s.number({ exclusiveMinimum: 0, maximum: 1000, description: 'a number above 0, up to 1000' })),
+  rpm: perMinute,
+  tpm: perMinute,
+  /** Only for these regions, where the address has one. */
+  regions: s.optional(list(region, { minItems: 1 })),
 })
-/** A valid `auth` of a manifest; references in it are expanded. */
-export type AuthEntry = Infer<typeof auth>
+/** A valid credential of a list. */
+export type CredentialEntry = Infer<typeof credential>
+
+const MANY = { minItems: 1, maxItems: 100 }
+const auth = s.object({
+  scheme,
+  ...authFields,
+  /** Several credentials, which share the load. */
+  secrets: s.optional(s.array(credential, MANY)),
+})
 
 const passed = s.string({
   pattern: '^[A-Za-z0-9._-]{0,64}\\*?$',
@@ -57,7 +80,8 @@ export const providerFile = s.object({
   base_url: url,
   /** Allows plain http beyond loopback: for servers in the operator's own network. */
   allow_http: s.default(s.boolean(), false),
-  auth,
+  /** How requests carry the provider's credential, or several of them. */
+  auth: s.objectOr(auth, credential, MANY),
   headers: s.default(mapOf(s.string()), {}),
   pass_headers: s.default(mapOf(list(passed, { minItems: 1 })), {}),
   /**

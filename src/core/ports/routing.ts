@@ -112,12 +112,19 @@ export interface CircuitHealth {
  */
 export type ProviderState = 'live' | 'degraded' | 'failing' | 'credential failing' | 'no credential' | 'no answer'
 
+/** Circuit of a credential; a name and a weight where a provider has several. */
+export interface CredentialHealth extends CircuitHealth {
+  readonly fingerprint: string
+  readonly name?: string | undefined
+  readonly weight?: number | undefined
+}
+
 /** Health of one provider: `gatewayctl providers health`. */
 export interface ProviderHealth {
   readonly id: string
   readonly status: ProviderState
   /** Each with the worst circuit that it has at any offer. */
-  readonly credentials: readonly (CircuitHealth & { readonly source: string; readonly fingerprint: string })[]
+  readonly credentials: readonly (CredentialHealth & { readonly source: string })[]
   /** Number of offers. */
   readonly offers: number
   /** Offers, and polls of offers, whose circuit is not closed. */
@@ -179,6 +186,8 @@ export interface ExplainedRoute {
 /** A candidate with all that its place depends on. */
 export interface ExplainedCandidate {
   readonly offer: string
+  /** Undefined for an offer with one credential. */
+  readonly credentials?: readonly CredentialHealth[] | undefined
   /** From 1; null for a candidate that would not be tried. */
   readonly place: number | null
   /** USD per million tokens, averaged over input and output; or per image. Null when unknown. */

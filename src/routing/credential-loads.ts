@@ -1,0 +1,58 @@
+/** Shares requests out among several credentials of one provider: by weight, and by how many each serves now. */
+import type { Credential } from '../core/provider-settings.ts'
+import type { CandidateTarget } from './candidate.ts'
+
+/** Tolerance for rounding in sums of shares. */
+const EPSILON = 1e-9
+/** Turns that a credential can save up, or owe. */
+const MAX_TURNS = 2
+
+class Load {
+  /** Requests that it serves now. */
+  running = 0
+  /** Its part of the requests until now, less those that it has served. */
+  turn = 0
+}
+
+const loads = new WeakMap<Credential, Load>()
+
+function loadOf(credential: Credential): Load {
+  let load = loads.get(credential)
+  if (!load) {
+    load = new Load()
+    loads.set(credential, load)
+  }
+  return load
+}
+
+/** Counts a request that begins (1) or ends (-1), where its provider has several credentials. */
+export function countRunning({ target: { credential } }: CandidateTarget, change: 1 | -1): void {
+  if (credential?.weight !== undefined) loadOf(credential).running += change
+}
+
+const weightOf = ({ target }: CandidateTarget): number => target.credential?.weight ?? 1
+
+/**
+ * Returns the one of several targets whose turn it is: none serves more than its share of what runs. `takesTurn`: a
+ * request is about to be sent.
+ */
+export function leastLoaded(steps: readonly CandidateTarget[], takesTurn: boolean): CandidateTarget {
+  const known = steps.map(step => ({ step, weight: weightOf(step), load: loadOf(step.target.credential!) }))
+  const weights = known.reduce((sum, { weight }) => sum + weight, 0)
+  const running = known.reduce((sum, { load }) => sum + load.running, 1)
+  let best = known[0]!
+  let most = Number.NEGATIVE_INFINITY
+  for (const one of known) {
+    const share = one.weight / weights
+    if (one.load.running + 1 > Math.ceil(share * running - EPSILON)) continue
+    const turn = one.load.turn + share
+    if (turn <= most + EPSILON) continue
+    best = one
+    most = turn
+  }
+  if (takesTurn) {
+    for (const { load, weight } of known) load.turn = Math.min(MAX_TURNS, load.turn + weight / weights)
+    best.load.turn = Math.max(-MAX_TURNS, best.load.turn - 1)
+  }
+  return best.step
+}
