@@ -43,7 +43,7 @@ interface PlacedEntry {
   readonly isListed: boolean
 }
 
-/** What the entries of a list do not share. */
+/** Keys that entries of a list do not share. */
 const OWN: readonly Key[] = ['secret', 'source', 'profile', ...LISTED]
 
 /**

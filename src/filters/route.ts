@@ -37,7 +37,7 @@ export const route: FilterFactory<Settings> = {
     const selector = new TargetSelector(options, services)
     const health = new Health(options, services)
     const budgets = new Budgets(options)
-    /** Of answered requests whose credential has limits. */
+    /** Units of answered requests whose credential has limits. */
     const uses = new WeakMap<Exchange, CredentialUse>()
     return {
       async handle(ex, next) {

@@ -1,7 +1,7 @@
 /** Several credentials of one provider: a refused one is put aside while the others serve. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
 
 type Tree = Record<string, unknown>
@@ -22,7 +22,7 @@ const whole = JSON.stringify({
 })
 
 /** A provider that refuses a credential with the status in its name, wherever the credential stands. */
-async function startProvider(scope: typeof t) {
+async function startProvider(scope: Test) {
   const used: string[] = []
   const server = createServer((request, response) => {
     let body = ''

@@ -41,12 +41,12 @@ const credential = s.object({
 /** A valid credential of a list. */
 export type CredentialEntry = Infer<typeof credential>
 
-const MANY = { minItems: 1, maxItems: 100 }
+const CREDENTIALS = { minItems: 1, maxItems: 100 }
 const auth = s.object({
   scheme,
   ...authFields,
   /** Several credentials, which share the load. */
-  secrets: s.optional(s.array(credential, MANY)),
+  secrets: s.optional(s.array(credential, CREDENTIALS)),
 })
 
 const passed = s.string({
@@ -81,7 +81,7 @@ export const providerFile = s.object({
   /** Allows plain http beyond loopback: for servers in the operator's own network. */
   allow_http: s.default(s.boolean(), false),
   /** How requests carry the provider's credential, or several of them. */
-  auth: s.objectOr(auth, credential, MANY),
+  auth: s.objectOr(auth, credential, CREDENTIALS),
   headers: s.default(mapOf(s.string()), {}),
   pass_headers: s.default(mapOf(list(passed, { minItems: 1 })), {}),
   /**
