@@ -2,18 +2,13 @@
 import { randomUUID } from 'node:crypto'
 import { setGlobalErrorHandler } from '@opentelemetry/core'
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http'
-import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources'
 import { MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics'
-import {
-  BasicTracerProvider,
-  BatchSpanProcessor,
-  ParentBasedSampler,
-  TraceIdRatioBasedSampler,
-} from '@opentelemetry/sdk-trace-base'
+import { BatchSpanProcessor, ParentBasedSampler, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace-base'
 import type { Log } from '../core/ports.ts'
 import { genAiMetrics } from './genai.ts'
 import type { OpenTracing, Signal, TelemetryContext } from './settings.ts'
+import { spanExporter } from './spans.ts'
 import { Traces } from './traces.ts'
 
 const NAME = 'model-gateway'
@@ -40,14 +35,10 @@ export function startTracing(settings: Settings, { version, env, log }: Telemetr
       resourceFromAttributes({ 'service.name': NAME, 'service.version': version, 'service.instance.id': randomUUID() }),
     )
     .merge(given)
-  const tracers =
+  const spans =
     settings.traces &&
-    new BasicTracerProvider({
-      resource,
-      sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(settings.sample) }),
-      spanProcessors: [
-        new BatchSpanProcessor(new OTLPTraceExporter(exporterOf(settings.traces)), { exportTimeoutMillis: EXPORT_MS }),
-      ],
+    new BatchSpanProcessor(spanExporter(exporterOf(settings.traces), resource, { name: NAME, version }), {
+      exportTimeoutMillis: EXPORT_MS,
     })
   const meters =
     settings.metrics &&
@@ -60,7 +51,8 @@ export function startTracing(settings: Settings, { version, env, log }: Telemetr
         }),
       ],
     })
-  const traces = new Traces(tracers?.getTracer(NAME, version), settings.content)
+  const sampler = new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(settings.sample) })
+  const traces = new Traces(spans && { sampler, send: span => spans.onEnd(span) }, settings.content)
   const measure = meters && genAiMetrics(meters.getMeter(NAME, version))
   return {
     began: ex => traces.began(ex),
@@ -71,7 +63,7 @@ export function startTracing(settings: Settings, { version, env, log }: Telemetr
       measure?.(ex)
     },
     async close() {
-      const ended = Promise.allSettled([tracers?.shutdown(), meters?.shutdown()])
+      const ended = Promise.allSettled([spans?.shutdown(), meters?.shutdown()])
       let timer: NodeJS.Timeout | undefined
       await Promise.race([ended, new Promise(resolve => (timer = setTimeout(resolve, CLOSE_MS)))])
       clearTimeout(timer)

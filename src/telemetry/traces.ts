@@ -1,87 +1,94 @@
 /** Spans of a request and its attempts, by the GenAI conventions. A request is the server's span, each attempt a client's. */
 import {
   type Attributes,
-  type Context,
   defaultTextMapGetter,
-  defaultTextMapSetter,
   ROOT_CONTEXT,
-  type Span,
+  type SpanContext,
   SpanKind,
-  SpanStatusCode,
-  type Tracer,
+  TraceFlags,
+  type TraceState,
   trace,
 } from '@opentelemetry/api'
 import { W3CTraceContextPropagator } from '@opentelemetry/core'
+import { RandomIdGenerator, type Sampler, SamplingDecision } from '@opentelemetry/sdk-trace-base'
 import type { Exchange } from '../core/exchange.ts'
 import { labelsOf } from '../core/offer.ts'
 import type { TraceIds } from '../core/ports.ts'
 import type { GatewayError } from '../lib/error.ts'
 import { contentOf, errorTypeOf, operationOf, usdOf } from './genai.ts'
+import { type SpanFacts, WrittenSpan } from './spans.ts'
 
 /** Clients write model names. */
 const MAX_NAME = 200
+/** Kinds of OTLP. */
+const [SERVER, CLIENT] = [SpanKind.SERVER + 1, SpanKind.CLIENT + 1]
+
+interface Attempt {
+  readonly context: SpanContext
+  readonly name: string
+  readonly start: number
+  readonly attributes: Attributes
+}
 
 interface Trace {
-  readonly context: Context
-  readonly request: Span
-  attempt: Span | undefined
+  readonly parent: SpanContext | undefined
+  readonly context: SpanContext
+  attempt: Attempt | undefined
   attempts: number
 }
 
-/** Keeps the spans of requests that have not ended. */
+/** Decides which traces are sent, and sends them. */
+interface Sending {
+  readonly sampler: Sampler
+  /** Takes a span that has ended. */
+  send(span: WrittenSpan): void
+}
+
+/** Keeps the facts of requests that have not ended. */
 export class Traces {
-  readonly #tracer: Tracer | undefined
+  readonly #sending: Sending | undefined
   readonly #content: boolean
   readonly #propagator = new W3CTraceContextPropagator()
+  readonly #ids = new RandomIdGenerator()
   readonly #traces = new WeakMap<Exchange, Trace>()
 
-  constructor(tracer: Tracer | undefined, content: boolean) {
-    this.#tracer = tracer
+  constructor(sending: Sending | undefined, content: boolean) {
+    this.#sending = sending
     this.#content = content
   }
 
   began(ex: Exchange): void {
     const traced = this.#of(ex)
     if (!traced) return
-    const { provider, mapping } = ex.target!
-    const operation = operationOf(ex)
-    const { model } = labelsOf(mapping)
-    const attempt = this.#tracer!.startSpan(
-      `${operation} ${model}`,
-      {
-        kind: SpanKind.CLIENT,
-        attributes: {
-          'gen_ai.operation.name': operation,
-          'gen_ai.provider.name': provider.id,
-          'gen_ai.request.model': mapping.externalId,
-          'gateway.attempt': ++traced.attempts,
-        },
-      },
-      traced.context,
-    )
-    traced.attempt = attempt
-    if (this.#content && attempt.isRecording()) {
-      const content = contentOf(ex.request)
-      if (content !== undefined) attempt.setAttribute('gen_ai.input.messages', content)
-    }
-    const carrier: Record<string, string> = {}
-    this.#propagator.inject(trace.setSpan(traced.context, attempt), carrier, defaultTextMapSetter)
-    ex.outbound.trace = Object.entries(carrier).flat()
+    const { traceId, traceFlags, traceState } = traced.context
+    const context = contextOf(traceId, this.#ids.generateSpanId(), traceFlags, traceState)
+    traced.attempts++
+    if (isSent(context)) traced.attempt = this.#attemptOf(ex, context, traced.attempts)
+    const flags = isSent(context) ? '01' : '00'
+    const headers = ['traceparent', `00-${traceId}-${context.spanId}-${flags}`]
+    if (traceState) headers.push('tracestate', traceState.serialize())
+    ex.outbound.trace = headers
   }
 
   failed(ex: Exchange, error: GatewayError): void {
     const traced = this.#traces.get(ex)
-    const attempt = traced?.attempt
-    if (!attempt) return
-    attempt.setAttribute('error.type', error.code ?? String(error.status))
-    if (error.upstreamStatus) attempt.setAttribute('http.response.status_code', error.upstreamStatus)
-    attempt.setStatus({ code: SpanStatusCode.ERROR })
-    attempt.end()
+    if (!traced?.attempt) return
+    const { attempt } = traced
     traced.attempt = undefined
+    attempt.attributes['error.type'] = error.code ?? String(error.status)
+    if (error.upstreamStatus) attempt.attributes['http.response.status_code'] = error.upstreamStatus
+    this.#send({
+      ...attempt,
+      kind: CLIENT,
+      parent: traced.context,
+      end: performance.now(),
+      firstToken: 0,
+      isError: true,
+    })
   }
 
   ids(ex: Exchange): TraceIds | undefined {
-    const context = this.#of(ex)?.request.spanContext()
+    const context = this.#of(ex)?.context
     return context && { trace_id: context.traceId, span_id: context.spanId }
   }
 
@@ -89,44 +96,84 @@ export class Traces {
     const traced = this.#of(ex)
     if (!traced) return
     this.#traces.delete(ex)
-    const { request, attempt } = traced
-    const { timings, answer } = ex
+    const { attempt, context, parent } = traced
+    if (!isSent(context)) return
+    const { start, firstToken, end: ended } = ex.timings
+    const end = ended || performance.now()
     const error = errorTypeOf(ex)
-    const answered = answeredBy(ex)
-    for (const span of [attempt, request]) {
-      if (!span?.isRecording()) continue
-      if (timings.firstToken > 0) span.addEvent('gateway.first_token', undefined, timings.firstToken)
-      span.setAttributes(answered)
-      if (error !== undefined) span.setAttribute('error.type', error).setStatus({ code: SpanStatusCode.ERROR })
-      if (span === attempt) span.setAttribute('http.response.status_code', 200)
+    const outcome = { end, firstToken, isError: error !== undefined }
+    const answered = Object.assign(answeredBy(ex), { 'error.type': error })
+    if (attempt) {
+      const attributes = Object.assign(attempt.attributes, answered, { 'http.response.status_code': 200 })
+      const { name } = attempt
+      this.#send({
+        context: attempt.context,
+        name,
+        start: attempt.start,
+        kind: CLIENT,
+        parent: context,
+        attributes,
+        ...outcome,
+      })
     }
-    if (request.isRecording()) {
-      request.updateName(ex.target ? `${operationOf(ex)} ${labelsOf(ex.target.mapping).model}` : operationOf(ex))
-      request.setAttributes(requestOf(ex))
-      request.setAttribute('gateway.attempts', traced.attempts)
-      if (answer.status) request.setAttribute('http.response.status_code', answer.status)
+    const attributes = Object.assign(answered, requestOf(ex), {
+      'gateway.attempts': traced.attempts,
+      'http.response.status_code': ex.answer.status || undefined,
+    })
+    const name = ex.target ? `${operationOf(ex)} ${labelsOf(ex.target.mapping).model}` : operationOf(ex)
+    this.#send({ context, name, start, kind: SERVER, parent, attributes, ...outcome })
+  }
+
+  #send(facts: SpanFacts): void {
+    this.#sending!.send(new WrittenSpan(facts))
+  }
+
+  #attemptOf(ex: Exchange, context: SpanContext, number: number): Attempt {
+    const { provider, mapping } = ex.target!
+    const operation = operationOf(ex)
+    const content = this.#content ? contentOf(ex.request) : undefined
+    return {
+      context,
+      name: `${operation} ${labelsOf(mapping).model}`,
+      start: performance.now(),
+      attributes: {
+        'gen_ai.operation.name': operation,
+        'gen_ai.provider.name': provider.id,
+        'gen_ai.request.model': mapping.externalId,
+        'gateway.attempt': number,
+        'gen_ai.input.messages': content,
+      },
     }
-    attempt?.end(timings.end || undefined)
-    request.end(timings.end || undefined)
   }
 
   /** Begins the trace of a request at its first use. */
   #of(ex: Exchange): Trace | undefined {
-    if (!this.#tracer) return undefined
+    if (!this.#sending) return undefined
     const known = this.#traces.get(ex)
     if (known) return known
-    const carrier = { traceparent: ex.header('traceparent'), tracestate: ex.header('tracestate') }
-    const parent = this.#propagator.extract(ROOT_CONTEXT, carrier, defaultTextMapGetter)
-    const request = this.#tracer.startSpan(
-      operationOf(ex),
-      { kind: SpanKind.SERVER, startTime: ex.timings.start },
-      parent,
-    )
-    const traced = { context: trace.setSpan(parent, request), request, attempt: undefined, attempts: 0 }
+    const traceparent = ex.header('traceparent')
+    const carrier = { traceparent, tracestate: ex.header('tracestate') }
+    const above =
+      traceparent === undefined ? ROOT_CONTEXT : this.#propagator.extract(ROOT_CONTEXT, carrier, defaultTextMapGetter)
+    const parent = trace.getSpanContext(above)
+    const traceId = parent?.traceId ?? this.#ids.generateTraceId()
+    const { decision } = this.#sending.sampler.shouldSample(above, traceId, operationOf(ex), SpanKind.SERVER, {}, [])
+    const traceFlags = decision === SamplingDecision.RECORD_AND_SAMPLED ? TraceFlags.SAMPLED : TraceFlags.NONE
+    const context = contextOf(traceId, this.#ids.generateSpanId(), traceFlags, parent?.traceState)
+    const traced = { parent, context, attempt: undefined, attempts: 0 }
     this.#traces.set(ex, traced)
     return traced
   }
 }
+
+const contextOf = (
+  traceId: string,
+  spanId: string,
+  traceFlags: number,
+  traceState: TraceState | undefined,
+): SpanContext => (traceState ? { traceId, spanId, traceFlags, traceState } : { traceId, spanId, traceFlags })
+
+const isSent = ({ traceFlags }: SpanContext): boolean => (traceFlags & TraceFlags.SAMPLED) !== 0
 
 /** Facts of the answer: its model, tokens and cost. */
 function answeredBy(ex: Exchange): Attributes {
