@@ -1,5 +1,5 @@
 /** Own files over the packaged catalogue: `catalog: { extends: packaged }`, and `extends: packaged` in a manifest. */
-import { mkdtempSync } from 'node:fs'
+import { mkdtempSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { readCatalog } from '../../src/app/check.ts'
@@ -27,6 +27,31 @@ t.test('a file of its own is enough to start from the packaged catalogue', async
   const { models, providers } = await load()
   t.strictSame([...models.keys()], [...shipped.models.keys()])
   t.strictSame([...providers.keys()], [...shipped.providers.keys()])
+})
+
+t.test('several credentials replace the packaged one (docs/credentials.md)', async t => {
+  const page = readFileSync('docs/credentials.md', 'utf8')
+  const example = /```yaml\n(.*?)```/s.exec(page)![1]!
+  const env = { OPENAI_KEY_A: 'one', OPENAI_KEY_B: 'two', OPENAI_API_KEY: 'three' }
+  const linked = async (text: string) => {
+    const { catalog } = await readCatalog(write({ 'providers.d/openai.yaml': text }), { env })
+    return catalog.providers.get('openai')!
+  }
+  const { auth, credentials } = await linked(example)
+  t.strictSame(auth, { scheme: 'bearer' })
+  const shown = credentials.map(({ secret, label, weight, limits }) => [secret, label, weight, limits])
+  t.strictSame(shown, [
+    ['one', 'team-a', 3, undefined],
+    ['two', 'team-b', 1, { rpm: 500, tpm: 200_000 }],
+  ])
+  const reference = (name: string) => `"\${${name}}"`
+  const listed = await linked(
+    `provider: openai\nextends: packaged\nauth: [{ secret: ${reference('OPENAI_KEY_A')} }, { secret: ${reference('OPENAI_KEY_B')} }]\n`,
+  )
+  t.strictSame(
+    listed.credentials.map(({ secret }) => secret),
+    ['one', 'two'],
+  )
 })
 
 t.test('own models, providers and aliases are added', async t => {

@@ -2,7 +2,10 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
+import { commandsOf } from '../helpers/commands.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
+import { RealtimeClient } from '../helpers/realtime-client.ts'
+import { realtimeProvider } from '../helpers/realtime-provider.ts'
 
 type Tree = Record<string, unknown>
 
@@ -114,12 +117,46 @@ t.test('a refused credential is put aside, and another one serves the same reque
     t.equal(used.filter(secret => secret === GOOD).length, 4, id)
   }
 
-  const health = await (await gateway.admin('GET', '/providers/health')).text()
-  t.notMatch(health, 'sk-credential')
+  const command = commandsOf(gateway)
+  const health = await command<{ id: string; credentials: Tree[]; broken: unknown[] }[]>('providers.health')
+  const [first] = health.filter(({ id }) => id === 'bearer-401-false')
+  t.match(first, {
+    status: 'degraded',
+    broken: [],
+    credentials: [{ name: 'first', circuit: 'open' }, { circuit: 'closed' }],
+  })
+  const explained = await command<{ candidates: Tree[] }>('route.explain', { model: 'bearer-403-true' })
+  t.match(explained.candidates, [
+    { circuit: 'closed', credentials: [{ name: 'first', weight: 1, circuit: 'open' }, { circuit: 'closed' }] },
+  ])
+  t.notMatch(JSON.stringify([health, explained]), 'sk-credential')
+  t.match(await gateway.metrics(), /gateway_credentials_failing\{provider="bearer-402-true"\} 1/)
   const shares = await usedBy(async () => {
     for (let turn = 0; turn < 12; turn++) await (await ask('shared')).text()
   })
   t.equal(shares.filter(secret => secret === GOOD).length, 9, 'three of four requests')
+
+  const own = await command<{ id: string }>('orgs.create', { name: 'own' })
+  const project = await command<{ id: string }>('projects.create', {
+    organization: own.id,
+    name: 'p',
+    mode: 'api-keys',
+  })
+  for (const secret of [refused(402), GOOD, OTHER]) {
+    await command('provider-keys.add', { organization: own.id, provider: 'shared', label: secret.slice(-9), secret })
+  }
+  const { key } = await command<{ key: string }>('keys.create', { project: project.id, name: 'k' })
+  const ofOwn = await usedBy(async () => {
+    for (let turn = 0; turn < 6; turn++) {
+      const body = { model: 'shared', messages: [{ role: 'user', content: 'Hi' }] }
+      const answer = await gateway.chat(body, { authorization: `Bearer ${key}` })
+      t.equal(answer.status, 200)
+      const { metadata } = (await answer.json()) as { metadata: { routing: Tree[] } }
+      t.match(metadata.routing.at(-1), { apiKeyHash: /^[0-9a-f]{7}$/, credentialSource: 'byok', succeeded: true })
+    }
+  })
+  const times = (secret: string) => ofOwn.filter(one => one === secret).length
+  t.strictSame([times(refused(402)), times(GOOD), times(OTHER)], [1, 3, 3], 'keys of an organization share the load')
 
   const answer = await ask('spent')
   t.equal(answer.status, 502)
@@ -136,6 +173,33 @@ t.test('a refused credential is put aside, and another one serves the same reque
 
   t.notMatch(gateway.stdout() + gateway.stderr(), 'sk-credential')
   t.match(gateway.stdout() + gateway.stderr(), '"scope":"credential"')
+})
+
+t.test('a session over a WebSocket goes on with the next credential', async t => {
+  const provider = await realtimeProvider(t)
+  for (const status of [401, 429]) {
+    provider.refuse = { status, body: '{}', secret: refused(status) }
+    const gateway = await startGateway(t, {
+      providers: {
+        a: {
+          base_url: provider.url,
+          auth: { scheme: 'bearer', secrets: [{ secret: refused(status) }, { secret: GOOD }] },
+          wires: { realtime: 'openai.realtime' },
+          models: [{ model: 'voice', id: 'rt-1', pricing: { prompt: '4', completion: '16' }, supports: ['realtime'] }],
+        },
+      },
+      models: [
+        {
+          ...{ id: 'voice', name: 'voice', family: 'test', input: ['text'], output: ['text'] },
+          operations: ['realtime'],
+        },
+      ],
+    })
+    const client = await new RealtimeClient(gateway).opened()
+    t.equal(provider.last().headers.authorization, `Bearer ${GOOD}`)
+    await client.end()
+    await gateway.kill()
+  }
 })
 
 t.test('a reload that removes a credential leaves the others serving', async t => {

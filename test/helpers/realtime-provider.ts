@@ -29,8 +29,8 @@ export interface RealtimeProvider {
   readonly sessions: ProviderSession[]
   /** Handles each event; by default answers responses with text, and echoes updates. */
   take: (session: ProviderSession, event: SentEvent) => void
-  /** Rejects upgrades with this answer. */
-  refuse: { status: number; body: string } | undefined
+  /** Rejects upgrades with this answer: all, or those with one secret. */
+  refuse: { status: number; body: string; secret?: string } | undefined
   /** The first event of a session. */
   created: (session: ProviderSession) => object | undefined
   last(): ProviderSession
@@ -84,8 +84,8 @@ export async function realtimeProvider(t: Scope): Promise<RealtimeProvider> {
     last: () => sessions.at(-1)!,
   }
   server.on('upgrade', (req: IncomingMessage, socket: Socket, head: Buffer) => {
-    if (provider.refuse) {
-      const { status, body } = provider.refuse
+    const { status, body = '', secret } = provider.refuse ?? {}
+    if (status && (secret === undefined || req.headers.authorization === `Bearer ${secret}`)) {
       socket.end(`HTTP/1.1 ${status} No\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`)
       return
     }
