@@ -336,6 +336,12 @@ export const errors = {
     }),
   allProvidersFailed: (detail: string) =>
     upstream(502, 'all_providers_failed', `All providers failed. The last error was: ${detail}`, 502),
+  /** All that was tried was refused: nothing but a change of credentials helps. */
+  credentialsRefused: (failed: string): Partial<ErrorInit> => ({
+    message: `${failed} Every credential that was tried was refused. Ask its owner to replace it, or use another model.`,
+    remedy:
+      'Run `gatewayctl providers health` to see which credentials rest. Replace them, or add another one, and reload.',
+  }),
   billingUnavailable: (cause: unknown) => unavailable('billing_unavailable', 'The ledger is unavailable.', cause),
   storeUnavailable: (cause: unknown) => unavailable('store_unavailable', 'The key store is unavailable.', cause),
   issuerUnavailable: (issuer: string, cause: unknown) =>

@@ -2,6 +2,7 @@
 
 import type { Attempt } from '../core/attempt.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
+import { blamesCredential } from '../wire/upstream-error.ts'
 
 /** How an attempt is shown in `metadata.routing`. */
 export function errorType(error: GatewayError): Attempt['errorType'] {
@@ -45,7 +46,8 @@ export function exhausted(failures: readonly GatewayError[], longestMs: number):
   if (all(error => error.code === 'fetch_failed')) return last
   if (all(error => error.status === 404)) return last
   if (all(error => error.status === 402 && error.upstreamStatus === undefined)) return last
-  return errors.allProvidersFailed(last.message)
+  const failed = errors.allProvidersFailed(last.message)
+  return all(({ code }) => blamesCredential(code)) ? failed.with(errors.credentialsRefused(failed.message)) : failed
 }
 
 /** Builds the error of a request whose retry budget is spent before all targets were tried. */
