@@ -1,9 +1,9 @@
 /** Names and values of the GenAI semantic conventions, version 1.45. */
-import type { Meter } from '@opentelemetry/api'
 import type { Exchange } from '../core/exchange.ts'
 import type { Cost } from '../core/money.ts'
 import { labelsOf } from '../core/offer.ts'
 import type { Usage } from '../core/usage.ts'
+import { Values } from './histograms.ts'
 
 /** Nano-USD per USD. */
 const NANO = 1e9
@@ -50,27 +50,32 @@ const tokens = [1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 41
 const firstTokens = [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
 
 /** Counts requests that have ended; those that reached no provider have none of these metrics. */
-export function genAiMetrics(meter: Meter): (ex: Exchange) => void {
-  const histogram = (name: string, unit: string, description: string, explicitBucketBoundaries: number[]) =>
-    meter.createHistogram(name, { unit, description, advice: { explicitBucketBoundaries } })
-  const usage = histogram('gen_ai.client.token.usage', '{token}', 'Tokens of a request.', tokens)
-  const duration = histogram('gen_ai.client.operation.duration', 's', 'Time of a request.', durations)
-  const firstToken = histogram('gen_ai.server.time_to_first_token', 's', 'Time to the first content.', firstTokens)
-  return ex => {
-    const { target, timings } = ex
-    if (!target || ex.answer.cached || timings.sent === 0) return
-    const { provider, model } = labelsOf(target.mapping)
-    const labels = {
-      'gen_ai.operation.name': operationOf(ex),
-      'gen_ai.provider.name': provider,
-      'gen_ai.request.model': model,
-    }
-    const error = errorTypeOf(ex)
-    const ended = error === undefined ? labels : Object.assign({ 'error.type': error }, labels)
-    duration.record(Math.max(0, timings.end - timings.start) / 1000, ended)
-    if (ex.streaming && timings.firstToken > 0) firstToken.record((timings.firstToken - timings.start) / 1000, labels)
-    const { prompt, completion } = ex.usage
-    if (prompt !== undefined) usage.record(prompt, Object.assign({ 'gen_ai.token.type': 'input' }, labels))
-    if (completion !== undefined) usage.record(completion, Object.assign({ 'gen_ai.token.type': 'output' }, labels))
+export function genAiMetrics(): { readonly all: readonly Values[]; measure(ex: Exchange): void } {
+  const usage = new Values('gen_ai.client.token.usage', '{token}', 'Tokens of a request.', tokens)
+  const duration = new Values('gen_ai.client.operation.duration', 's', 'Time of a request.', durations)
+  const firstToken = new Values('gen_ai.server.time_to_first_token', 's', 'Time to the first content.', firstTokens)
+  return {
+    all: [usage, duration, firstToken],
+    measure(ex) {
+      const { target, timings } = ex
+      if (!target || ex.answer.cached || timings.sent === 0) return
+      const { provider, model } = labelsOf(target.mapping)
+      const operation = operationOf(ex)
+      const error = errorTypeOf(ex)
+      duration.record(Math.max(0, timings.end - timings.start) / 1000, [
+        operation,
+        provider,
+        model,
+        'error.type',
+        error,
+      ])
+      if (ex.streaming && timings.firstToken > 0) {
+        firstToken.record((timings.firstToken - timings.start) / 1000, [operation, provider, model])
+      }
+      const { prompt, completion } = ex.usage
+      const type = 'gen_ai.token.type'
+      if (prompt !== undefined) usage.record(prompt, [operation, provider, model, type, 'input'])
+      if (completion !== undefined) usage.record(completion, [operation, provider, model, type, 'output'])
+    },
   }
 }

@@ -3,10 +3,11 @@ import { randomUUID } from 'node:crypto'
 import { setGlobalErrorHandler } from '@opentelemetry/core'
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http'
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources'
-import { MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics'
+import { InstrumentType, MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics'
 import { BatchSpanProcessor, ParentBasedSampler, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace-base'
 import type { Log } from '../core/ports.ts'
 import { genAiMetrics } from './genai.ts'
+import { Histograms, type Values } from './histograms.ts'
 import type { OpenTracing, Signal, TelemetryContext } from './settings.ts'
 import { spanExporter } from './spans.ts'
 import { Traces } from './traces.ts'
@@ -35,32 +36,31 @@ export function startTracing(settings: Settings, { version, env, log }: Telemetr
       resourceFromAttributes({ 'service.name': NAME, 'service.version': version, 'service.instance.id': randomUUID() }),
     )
     .merge(given)
+  const metersOf = (config: ReturnType<typeof exporterOf>, all: readonly Values[]) => {
+    const exporter = new OTLPMetricExporter(config)
+    const temporality = exporter.selectAggregationTemporality(InstrumentType.HISTOGRAM)
+    const metricProducers = [new Histograms({ name: NAME, version }, temporality, all)]
+    return new MeterProvider({
+      resource,
+      readers: [new PeriodicExportingMetricReader({ exporter, metricProducers, ...intervalOf(env) })],
+    })
+  }
   const spans =
     settings.traces &&
     new BatchSpanProcessor(spanExporter(exporterOf(settings.traces), resource, { name: NAME, version }), {
       exportTimeoutMillis: EXPORT_MS,
     })
-  const meters =
-    settings.metrics &&
-    new MeterProvider({
-      resource,
-      readers: [
-        new PeriodicExportingMetricReader({
-          exporter: new OTLPMetricExporter(exporterOf(settings.metrics)),
-          ...intervalOf(env),
-        }),
-      ],
-    })
+  const { all, measure } = genAiMetrics()
+  const meters = settings.metrics && metersOf(exporterOf(settings.metrics), all)
   const sampler = new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(settings.sample) })
   const traces = new Traces(spans && { sampler, send: span => spans.onEnd(span) }, settings.content)
-  const measure = meters && genAiMetrics(meters.getMeter(NAME, version))
   return {
     began: ex => traces.began(ex),
     failed: (ex, error) => traces.failed(ex, error),
     ids: ex => traces.ids(ex),
     ended(ex) {
       traces.ended(ex)
-      measure?.(ex)
+      if (meters) measure(ex)
     },
     async close() {
       const ended = Promise.allSettled([spans?.shutdown(), meters?.shutdown()])
