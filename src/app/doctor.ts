@@ -2,6 +2,7 @@
 import { dirname } from 'node:path'
 import type { Catalog } from '../core/catalog.ts'
 import { isLive } from '../core/offer.ts'
+import type { Credential } from '../core/provider-settings.ts'
 import type { Provider } from '../core/translator.ts'
 import { DEMO_ORIGIN } from '../demo/address.ts'
 import type { Maintenance } from '../stores/maintenance.ts'
@@ -172,7 +173,8 @@ async function provider(one: Provider, comes: boolean, machine: Machine, probe: 
   try {
     const { date } = await machine.get(`${origin}/`)
     const findings = [credential, ok(`${id}: ${host} reached`)]
-    if (probe && auth.scheme !== 'none') findings.push(await probed(one, machine))
+    if (probe && auth.scheme !== 'none')
+      for (const credential of one.credentials) findings.push(await probed(one, credential, machine))
     return { findings, skewMs: date === undefined ? undefined : machine.now() - date }
   } catch (thrown) {
     const [why, remedy] = whyOf(codeOf(thrown))
@@ -183,14 +185,16 @@ async function provider(one: Provider, comes: boolean, machine: Machine, probe: 
   }
 }
 
-/** Asks for the list of models, with the credential and, as some lists are public, without it. */
-async function probed(one: Provider, machine: Machine): Promise<Finding> {
-  const { id, auth, headers } = one
+/** Asks for the list of models, with a credential and, as some lists are public, without it. */
+async function probed(one: Provider, credential: Credential, machine: Machine): Promise<Finding> {
+  const { headers } = one
+  const auth = credential.auth ?? one.auth
+  const id = credential.weight === undefined ? one.id : `${one.id} ${credential.label ?? credential.fingerprint}`
   if (auth.scheme === 'aws-sigv4')
     return warn(`${id}: credential not judged`, 'AWS has no free request at this address')
   const common = ['accept', 'application/json', 'user-agent', 'model-gateway', ...Object.entries(headers).flat()]
   try {
-    const { path, headers: signed } = await authorized(one, '/models', [...common])
+    const { path, headers: signed } = await authorized(one, '/models', [...common], credential)
     const base = one.baseUrl.replace(/\/$/, '')
     const { status } = await machine.get(base + path, signed)
     if (status === 401 || status === 403) {

@@ -2,6 +2,7 @@
 import { Agent } from 'undici'
 import type { Catalog, FoundModel, ModelLists } from '../core/catalog.ts'
 import type { Log } from '../core/ports.ts'
+import type { Credential } from '../core/provider-settings.ts'
 import type { Provider } from '../core/translator.ts'
 import { sharedLookup } from '../egress/names.ts'
 import { plainConnector } from '../egress/paused-answers.ts'
@@ -13,6 +14,8 @@ const EVERY_MS = 30_000
 const DEADLINE_MS = 2_000
 const MAX_ANSWER_BYTES = 1024 * 1024
 const MAX_MODELS = 500
+/** Statuses after which another credential may be given the list. */
+const REFUSALS = [401, 402, 403, 429]
 /** Bounds of a model list: engines return some dozens of values per model. */
 const LIST_BOUNDS = { values: 100_000 }
 /** How often in a row a provider may fail to answer until its models are gone. */
@@ -132,17 +135,26 @@ export class Discovery {
     return models.map(model => (model.created > 0 ? model : (known.get(model.id) ?? { ...model, created: seconds() })))
   }
 
-  /** Undefined for an answer that is not a list of models, and for none. */
+  /** Returns the first list that one of the credentials is given. */
   async #ask(provider: Provider): Promise<readonly FoundModel[] | undefined> {
+    const { credentials } = provider
+    for (const credential of credentials.length > 0 ? credentials : [undefined]) {
+      const models = await this.#askWith(credential, provider)
+      if (models !== 'refused') return models
+    }
+    return undefined
+  }
+
+  /** Undefined for an answer that is not a list of models, and for none. */
+  async #askWith(
+    credential: Credential | undefined,
+    provider: Provider,
+  ): Promise<readonly FoundModel[] | 'refused' | undefined> {
     const abort = new AbortController()
     const timer = setTimeout(() => abort.abort(), this.#options.deadlineMs ?? DEADLINE_MS)
     try {
-      const request = await authorized(provider, '/models', [
-        'accept',
-        'application/json',
-        'user-agent',
-        'model-gateway',
-      ])
+      const accept = ['accept', 'application/json', 'user-agent', 'model-gateway']
+      const request = await authorized(provider, '/models', accept, credential)
       const { origin, pathname } = new URL(provider.baseUrl)
       const { statusCode, body } = await this.#agent.request({
         origin,
@@ -152,6 +164,7 @@ export class Discovery {
         signal: abort.signal,
       })
       const text = await body.text()
+      if (REFUSALS.includes(statusCode)) return 'refused'
       return statusCode === 200 ? modelsIn(parseAnswer(text, LIST_BOUNDS)) : undefined
     } catch (err) {
       this.#options.log.debug({ provider: provider.id, err }, 'model list failed')

@@ -85,14 +85,14 @@ export function sign(
   return applied(out, auth, target.credential, clock)
 }
 
-/** A request without a body to a provider itself, whatever its models, with the first credential that it has. */
+/** A request without a body to a provider itself, whatever its models; with its first credential, or another one. */
 export function authorized(
   provider: Provider,
   path: string,
   headers: string[],
+  credential: Credential | undefined = provider.credentials[0],
 ): SignedRequest | Promise<SignedRequest> {
-  const { auth, baseUrl, credentials } = provider
-  const [credential] = credentials
+  const { auth, baseUrl } = provider
   const out: SignedRequest = { method: 'GET', baseUrl, path, headers, body: undefined }
   return applied(out, credential?.auth ?? auth, credential, Date.now)
 }

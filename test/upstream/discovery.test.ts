@@ -192,3 +192,20 @@ t.test('a look that runs ends with the gateway', async t => {
   await discovery.look()
   t.strictSame([asked.length, ids()], [1, []])
 })
+
+t.test('a list that is refused to one credential is asked for with the next one', async t => {
+  const credential = (secret: string) =>
+    ({ id: `engine#${secret}`, source: 'platform', secret, fingerprint: secret, weight: 1 }) as const
+  const credentials = [credential('refused'), credential('good')]
+  const { discovery, ids, asked, answers } = await scene(t, { auth: { scheme: 'bearer' }, credentials })
+  answers((req, res) => {
+    if (req.headers.authorization === 'Bearer good') listing([{ id: 'llama' }])(req, res)
+    else res.writeHead(401).end('{}')
+  })
+  await discovery.look()
+  t.strictSame(ids(), ['llama'])
+  t.strictSame(
+    asked.map(({ headers }) => headers.authorization),
+    ['Bearer refused', 'Bearer good'],
+  )
+})
