@@ -44,7 +44,8 @@ async function write(endpoints: readonly Endpoint[], settings: { version: string
 }
 
 function replyOf(ex: Exchange, { plain, gzipped, etag }: Written): Reply {
-  const isKnown = ex.header('if-none-match')?.includes(etag) ?? false
+  const known = ex.header('if-none-match')
+  const isKnown = known !== undefined && (known.trim() === '*' || known.includes(etag))
   const isPacked = /\bgzip\b(?!;\s*q=0(?:\.0*)?(?:,|$))/.test(ex.header('accept-encoding') ?? '')
   const reply = isKnown ? value(undefined, 304) : written(isPacked ? gzipped : plain)
   reply.headers.push('etag', etag, 'vary', 'accept-encoding', 'cache-control', 'no-cache')

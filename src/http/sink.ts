@@ -19,7 +19,8 @@ const STEPPED_CHARACTERS = 1024 * 1024
 /** Bytes of a whole answer from which its client gets it piece by piece, and those of a piece. */
 const PIECE_BYTES = 64 * 1024
 const REQUEST_TIMEOUT = 408
-const NO_CONTENT = 204
+/** Statuses of answers without a body: RFC 9110 sections 8.6 and 15.4.5. */
+const BODILESS: ReadonlySet<number> = new Set([204, 304])
 const EVENT_STREAM = 'text/event-stream'
 
 /** The way out of a request in flight, besides what the pump needs of it. */
@@ -165,8 +166,7 @@ export class HttpSink implements ServedSink {
     const length = isList(last) ? sizeOf(last) : Buffer.byteLength(last)
     const isWhole = !this.begun
     if (isWhole) {
-      // RFC 9110 section 8.6.
-      if (this.#status !== NO_CONTENT) this.#headers.push('content-length', length)
+      if (!BODILESS.has(this.#status)) this.#headers.push('content-length', length)
       this.#res.writeHead(this.#status, this.#headers)
     }
     if (length > PIECE_BYTES) {

@@ -33,6 +33,8 @@ t.test('the document is public, cached by its tag, and packed for clients that t
   t.equal(again.status, 304)
   t.equal(await again.text(), '')
   t.equal(again.headers.get('etag'), etag)
+  t.equal(again.headers.get('content-length'), null, 'a 304 has the length of no body')
+  t.equal((await fetch(`${gateway.url}/openapi.json`, { headers: { 'if-none-match': '*' } })).status, 304)
   t.equal(read.headers.get('content-encoding'), 'gzip', 'fetch takes it')
   const plain = await fetch(`${gateway.url}/openapi.json`, { headers: { 'accept-encoding': 'identity' } })
   t.equal(plain.headers.get('content-encoding'), null)
