@@ -96,6 +96,42 @@ t.test('two gateways on one PostgreSQL', { skip: withoutPostgres }, async t => {
     for (const gateway of gateways) t.equal(await statusOf(gateway, as), 401)
   })
 
+  await t.test('every page opens at both gateways', async t => {
+    const { as, id, org } = await tenant('1')
+    t.equal(await statusOf(one, { ...as, 'x-gateway-tags': 'team=red' }), 200)
+    const rows = async () => (await command<{ rows: { id: string }[] }>('requests.list', { key: id })).rows
+    let [row] = await rows()
+    while (!row) [row] = await rows()
+    const pages: readonly (readonly [path: string, text: string])[] = [
+      ['/ui', 'Providers now'],
+      ['/ui/spend?period=90d', 'Figures of the chart'],
+      ['/ui/spend?by=api_key&period=24h&measure=requests', 'Sums by key'],
+      ['/ui/spend?by=tag&tag=team', 'team%3Dred'],
+      ['/ui/spend?by=end_user&period=24h', 'Sums by end user'],
+      ['/ui/spend?by=member', 'Sums by member'],
+      [`/ui/requests?key=${id}&status=200`, row.id],
+      [`/ui/requests/${row.id}`, 'a from '],
+      ['/ui/models', 'test'],
+      ['/ui/routes?model=test', 'would be tried first'],
+      ['/ui/keys', id],
+      [`/ui/organizations/${org}`, 'Payments and refunds'],
+      ['/ui/organizations', 'Balance'],
+      ['/ui/jobs', 'Newest videos'],
+      ['/ui/config', 'In effect'],
+      [`/ui/confirm?action=keys.revoke&id=${id}`, 'gatewayctl keys revoke'],
+    ]
+    for (const { adminUrl, token } of gateways) {
+      const body = new URLSearchParams({ token })
+      const signedIn = await fetch(`${adminUrl}/ui/sign-in`, { method: 'POST', redirect: 'manual', body })
+      const cookie = signedIn.headers.get('set-cookie')!.split(';')[0]!
+      for (const [path, text] of pages) {
+        const answer = await fetch(adminUrl + path, { headers: { cookie }, redirect: 'manual' })
+        t.equal(answer.status, 200, path)
+        t.ok((await answer.text()).includes(text), `${path} shows ${text}`)
+      }
+    }
+  })
+
   await t.test('every gateway lists all of them, and says at once that one drains', async t => {
     interface Node {
       readonly address: string
