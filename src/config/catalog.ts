@@ -13,7 +13,7 @@ import { linkProvider, type WireRegistries } from './provider.ts'
 import type { Registries } from './registries.ts'
 import type { GatewayFile } from './schemas/gateway.ts'
 import type { ModelEntry } from './schemas/models.ts'
-import { linkVirtual } from './virtual-models.ts'
+import { linkRules, linkVirtual } from './virtual-models.ts'
 
 /** Throws a ConfigError. Omits disabled providers entirely. */
 export function linkCatalog(
@@ -48,7 +48,8 @@ export function linkCatalog(
   const customCaps = linkCaps(files.gateway.value.custom_providers)
   const catalog = { models, aliases: byAlias, providers, open, customCaps }
   const pinned = linkPinned(aliases, catalog)
-  return { ...catalog, pinned, virtual: linkVirtual(files.routes, { ...catalog, pinned }, registries.endpoints ?? []) }
+  const virtual = linkVirtual(files.routes, { ...catalog, pinned }, registries.endpoints ?? [])
+  return { ...catalog, pinned, virtual, rules: linkRules(files.routes, { ...catalog, pinned, virtual }) }
 }
 
 const isSimulated = ({ value }: ConfigFiles['providers'][number], { simulated }: Pick<Registries, 'simulated'>) =>

@@ -17,6 +17,7 @@ export function effectiveConfig(files: ConfigFiles): Record<string, unknown> {
     models: files.models.flatMap(file => shown(file).models),
     aliases: Object.fromEntries(files.models.flatMap(file => Object.entries(shown(file).aliases))),
     virtual_models: files.routes.flatMap(file => shown(file).virtual_models),
+    rules: files.routes.flatMap(file => shown(file).rules),
     providers: files.providers.map(file => withoutSent(shown(file))),
   })
 }

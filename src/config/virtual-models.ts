@@ -1,5 +1,6 @@
 /** Virtual models of the routes files. */
-import type { Catalog, VirtualModel } from '../core/catalog.ts'
+import { basename } from 'node:path'
+import type { Catalog, RouteRule, VirtualModel } from '../core/catalog.ts'
 import type { Endpoint } from '../core/endpoint.ts'
 import type { Model } from '../core/translator.ts'
 import { unknownName } from '../lib/nearest.ts'
@@ -74,6 +75,24 @@ function modelOf(target: string, { models, aliases, pinned, open }: Catalog): Mo
   const slash = name.indexOf('/')
   const rest = name.slice(slash + 1)
   return known(name) ?? known(rest) ?? open?.get(name.slice(0, slash))?.find(rest)?.model
+}
+
+/** Undefined without any. Throws a ConfigError for a rule of another form, or to an unknown model. */
+export function linkRules(
+  files: readonly ConfigFile<RoutesFile>[],
+  catalog: Catalog,
+): readonly RouteRule[] | undefined {
+  const rules = files.flatMap(({ source, value }) =>
+    value.rules.map(({ match, use, deny }, index): RouteRule => {
+      const path = ['rules', index]
+      if ((use === undefined) === (deny === undefined)) throw source.error('write either "use" or "deny"', path)
+      const { virtual = new Map<string, VirtualModel>() } = catalog
+      const issue = use === undefined || virtual.has(use) ? undefined : issueOf(use, catalog, virtual.keys())
+      if (issue !== undefined) throw source.error(issue, [...path, 'use'])
+      return { name: `${basename(source.name)}#${index + 1}`, match, use, deny }
+    }),
+  )
+  return rules.length === 0 ? undefined : rules
 }
 
 function issueOf(target: string, catalog: Catalog, virtual: Iterable<string>): string | undefined {

@@ -29,9 +29,7 @@ export interface VirtualModel {
   readonly strategy: 'order' | 'weight' | 'price' | 'latency'
   /** Whether all requests of a session try the targets in the same order. */
   readonly sticky: boolean
-  /** At least one. */
   readonly use: readonly VirtualTarget[]
-  /** Request fields that it sets, by operation. */
   readonly presets?: ReadonlyMap<string, Preset> | undefined
 }
 
@@ -39,7 +37,6 @@ export interface VirtualModel {
 export interface Preset {
   readonly defaults: Readonly<Json>
   readonly overrides: Readonly<Json>
-  /** System prompts before the client's. */
   readonly system: readonly string[]
 }
 
@@ -51,21 +48,26 @@ export interface VirtualTarget {
   readonly when: TargetCondition | undefined
 }
 
-/** A condition on the caller of a request; an undefined part allows all. */
+/** Organizations and keys by id or name, projects by id, values of tags. An undefined part allows all. */
 export interface CallerCondition {
-  /** Ids or names. */
   readonly orgs?: readonly string[] | undefined
-  /** Ids. */
   readonly projects?: readonly string[] | undefined
-  /** Ids or names. */
   readonly keys?: readonly string[] | undefined
-  /** Values that each tag may have. */
   readonly tags?: Readonly<Record<string, string | readonly string[]>> | undefined
 }
 
 /** The requests that a target serves. */
 export interface TargetCondition extends CallerCondition {
   readonly prompt_tokens?: { readonly min?: number | undefined; readonly max?: number | undefined } | undefined
+}
+
+/** Moves requests for some models to another one, or refuses them. The first rule that matches applies. */
+export interface RouteRule {
+  readonly name: string
+  /** `model` is a name, or a pattern with `*` and `?`. */
+  readonly match: CallerCondition & { readonly model?: string | undefined }
+  readonly use: string | undefined
+  readonly deny: string | undefined
 }
 
 /** All models and providers of a snapshot, by the names that requests use. */
@@ -77,6 +79,7 @@ export interface Catalog {
   readonly pinned?: ReadonlyMap<string, string>
   /** Keyed by id; undefined where there are none. */
   readonly virtual?: ReadonlyMap<string, VirtualModel> | undefined
+  readonly rules?: readonly RouteRule[] | undefined
   readonly providers: ReadonlyMap<string, Provider>
   /** Providers that serve models which stand in no file, by provider id. */
   readonly open?: ReadonlyMap<string, OpenModels>

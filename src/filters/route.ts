@@ -1,6 +1,7 @@
 /** Chooses the targets of a request and tries them in turn: the whole of failover. */
 import { LRUCache } from 'lru-cache'
 import type { Attempt } from '../core/attempt.ts'
+import type { RouteRule } from '../core/catalog.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory } from '../core/filter.ts'
 import { labelsOf, seriesOf } from '../core/offer.ts'
@@ -39,11 +40,12 @@ export const route: FilterFactory<Settings> = {
     const budgets = new Budgets(options)
     /** Units of answered requests whose credential has limits. */
     const uses = new WeakMap<Exchange, CredentialUse>()
+    const count = ({ name, deny }: RouteRule) => services.metrics.ruleApplied(name, deny === undefined ? 'use' : 'deny')
     return {
       async handle(ex, next) {
         await ex.readRequest()
         let query = new ExchangeQuery(ex)
-        let named = namedModels(query, services.random)
+        let named = namedModels(query, services.random, count)
         const limits = passedOf(ex)
         if (limits) {
           for (let use = await limits.check(named); use !== undefined; use = await limits.check(named)) {

@@ -160,6 +160,7 @@ export const errors = {
       'model',
     ),
   forbidden: (message: string) => invalid(403, 'permission_denied', message),
+  modelDenied: (message: string) => invalid(403, 'model_denied', message, 'model'),
   notFound: (message: string) => invalid(404, 'not_found', message),
   /** `file`: where an operator adds models. */
   modelNotFound: (model: string, hint = '', file?: string) =>

@@ -29,7 +29,9 @@ export function splitsProjects(catalog: Catalog): boolean {
   let known = readers.get(catalog)
   if (known === undefined) {
     const conditions = [...(catalog.virtual?.values() ?? [])].flatMap(({ use }) => use.map(({ when }) => when ?? {}))
-    known = conditions.some(({ keys, tags }) => keys !== undefined || tags !== undefined)
+    known = [...conditions, ...(catalog.rules ?? []).map(({ match }) => match)].some(
+      ({ keys, tags }) => keys !== undefined || tags !== undefined,
+    )
     readers.set(catalog, known)
   }
   return known

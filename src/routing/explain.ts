@@ -19,6 +19,7 @@ import type { RoutingQuery } from './query.ts'
 import { groupsOf, type Ranked, Ranking } from './ranking.ts'
 import { capable } from './requirements.ts'
 import { resolve } from './resolve.ts'
+import { ruleFor } from './rules.ts'
 import type { Settings } from './settings.ts'
 import { TargetQueue } from './target-queue.ts'
 import { TargetSelector } from './target-selector.ts'
@@ -28,7 +29,15 @@ type ExplainedState = Pick<Services, 'measurements' | 'circuits' | 'affinity'>
 
 /** Throws the error of the request: 404 for an unknown model, 400 for what no target can serve. */
 export function explainRoute(snapshot: Snapshot, memory: ExplainedState, question: RouteQuestion): ExplainedRoute {
-  const { operation, settings } = routeFor(snapshot, question.model)
+  const asked = withoutSuffix(question.model).name
+  const rule = ruleFor(asked, {
+    catalog: snapshot.catalog,
+    principal: undefined,
+    asker: askerOf(question),
+    tags: tagsOf(question.tags),
+  })
+  if (rule?.deny !== undefined) throw errors.modelDenied(`${rule.deny} (rule ${rule.name})`)
+  const { operation, settings } = routeFor(snapshot, rule?.use ?? asked)
   const query = queryOf(snapshot, operation, question)
   const named = namedModels(query, () => 0)
   const skipped: Skipped[] = []
@@ -44,11 +53,13 @@ export function explainRoute(snapshot: Snapshot, memory: ExplainedState, questio
     before += part.candidates.filter(({ place }) => place !== null).length
     return placed
   })
-  const conditional = allTargetsOf(virtualOf(snapshot.catalog, withoutSuffix(virtual).name)!, snapshot.catalog)
+  const model = virtualOf(snapshot.catalog, rule?.use ?? asked)
+  const conditional = (model ? allTargetsOf(model, snapshot.catalog) : [])
     .filter(name => !named.some(({ query }) => query.request.model === name))
     .map(offer => ({ offer, reason: 'its condition "when" is not met' }))
   return {
     model: virtual,
+    rule: rule?.name,
     reason: first!.reason,
     choice: first!.choice,
     candidates,
@@ -89,8 +100,7 @@ function explainModel(
 }
 
 /** The operation of the endpoint that serves a model, with the options of its `route` filter. */
-function routeFor(snapshot: Snapshot, name: string): { operation: Operation; settings: Settings } {
-  const asked = withoutSuffix(name).name
+function routeFor(snapshot: Snapshot, asked: string): { operation: Operation; settings: Settings } {
   const virtual = virtualOf(snapshot.catalog, asked)
   const reference = resolve(snapshot.catalog, virtual ? allTargetsOf(virtual, snapshot.catalog)[0]! : asked)
   const isAbout = ({ operation }: Route['endpoint']) =>

@@ -1,5 +1,5 @@
 /** The models that one request names, each as a query of its own: what `plan` and the selector take. */
-import type { Preset, VirtualModel } from '../core/catalog.ts'
+import type { Preset, RouteRule, VirtualModel } from '../core/catalog.ts'
 import { NO_LABELS } from '../core/policy.ts'
 import { estimateTokens } from '../core/usage.ts'
 import { errors, GatewayError } from '../lib/error.ts'
@@ -7,6 +7,7 @@ import { type PlanOptions, plan, type Requested, type RoutePlan, requestedBy } f
 import { checkProviders, orderOf, withoutSuffix } from './preferences.ts'
 import { withPreset } from './presets.ts'
 import { RequestQuery, type RoutedRequest, type RoutingQuery } from './query.ts'
+import { ruleFor } from './rules.ts'
 import { targetsOf, virtualOf } from './virtual-models.ts'
 
 /** One model that a request names, and what it means. */
@@ -19,6 +20,8 @@ export interface NamedModel {
   readonly changed?: RoutedRequest | undefined
   /** The virtual model that orders it by price or latency. */
   readonly sorted?: VirtualModel | undefined
+  /** The rule that has led to it. */
+  readonly rule?: RouteRule | undefined
 }
 
 /** One that can be served. */
@@ -27,20 +30,32 @@ export interface PlannedModel extends Pick<NamedModel, 'query' | 'virtual' | 'ch
 }
 
 /** Whether a request names one model, and says nothing else that routing must read. */
-export const namesOne = ({
-  request: { model, models, provider },
-  catalog,
-}: Pick<RoutingQuery, 'request' | 'catalog'>) =>
-  !models && !provider && withoutSuffix(model).strategy === undefined && !virtualOf(catalog, model)
+export function namesOne(query: RoutingQuery): boolean {
+  const { model, models, provider } = query.request
+  if (models || provider || withoutSuffix(model).strategy !== undefined) return false
+  return !virtualOf(query.catalog, model) && !ruleFor(model, query)
+}
 
 /** In the order in which they are to be tried; at least one. Throws the 4xx that names what is unknown. */
-export function namedModels(query: RoutingQuery, random: () => number = Math.random): readonly NamedModel[] {
+export function namedModels(
+  query: RoutingQuery,
+  random: () => number = Math.random,
+  applied?: (rule: RouteRule) => void,
+): readonly NamedModel[] {
   const { request, catalog } = query
   const { models, provider: preferences, model } = request
   if (namesOne(query)) return [{ query, requested: requestedBy(query) }]
   if (preferences) checkProviders(catalog, preferences)
   const names = [...new Set([model, ...(models ?? [])])]
-  const meant = names.flatMap(name => meaningsOf(query, name, random))
+  const denied: GatewayError[] = []
+  const meant = names.flatMap(name => {
+    const rule = ruleFor(withoutSuffix(name).name, query)
+    if (rule) applied?.(rule)
+    if (rule?.deny === undefined) return meaningsOf(query, name, rule, random)
+    denied.push(errors.modelDenied(rule.deny).with({ param: name === model ? 'model' : 'models' }))
+    return []
+  })
+  if (meant.length === 0) throw denied[0]!
   // With a provider named, nothing is left to sort.
   const isPinned = meant.every(
     ({ requested, virtual }) => requested.requestedProvider !== null && virtual === undefined,
@@ -48,7 +63,7 @@ export function namedModels(query: RoutingQuery, random: () => number = Math.ran
   if (isPinned && preferences?.sort) {
     throw errors.combination('provider.sort cannot be combined with a provider-prefixed model.', 'provider.sort')
   }
-  return meant.map(({ requested, name, strategy, virtual, preset, sorted }) => {
+  return meant.map(({ requested, name, strategy, virtual, preset, sorted, rule }) => {
     const changed = preset && withPreset(query, preset)
     const { routing: wished, provider } = changed ?? request
     const routing = requested.requestedProvider === null ? (wished ?? strategy ?? provider?.sort) : undefined
@@ -61,6 +76,7 @@ export function namedModels(query: RoutingQuery, random: () => number = Math.ran
       virtual,
       changed,
       sorted,
+      rule,
     }
   })
 }
@@ -98,14 +114,24 @@ interface Meaning {
   readonly virtual?: string
   readonly preset?: Preset | undefined
   readonly sorted?: VirtualModel | undefined
+  readonly rule?: RouteRule | undefined
 }
 
-/** Meanings of one name: several for a virtual model. */
-function meaningsOf(query: RoutingQuery, written: string, random: () => number): readonly Meaning[] {
+/** Meanings of one name: several for a virtual model. A rule that is given names another model. */
+function meaningsOf(
+  query: RoutingQuery,
+  written: string,
+  rule: RouteRule | undefined,
+  random: () => number,
+): readonly Meaning[] {
   const { name, strategy } = withoutSuffix(written)
-  const model = virtualOf(query.catalog, name)
-  if (!model) return [meaningOf(query, written)]
   const suffix = written.slice(name.length)
+  const used = rule?.use ?? name
+  const model = virtualOf(query.catalog, used)
+  if (!model) {
+    const meaning = meaningOf(query, used + suffix)
+    return [rule ? Object.assign({}, meaning, { virtual: written, rule }) : meaning]
+  }
   const own = { ...(strategy === undefined ? {} : { strategy }) }
   return targetsOf(model, query, random).map(target => ({
     ...meaningOf(query, target.name),
@@ -113,6 +139,7 @@ function meaningsOf(query: RoutingQuery, written: string, random: () => number):
     virtual: name + suffix,
     preset: target.preset,
     sorted: target.sorted,
+    rule,
   }))
 }
 

@@ -133,6 +133,12 @@ export class PrometheusMetrics implements Metrics {
     closed: [],
     open: ['model'],
   })
+  readonly #rulesApplied = counter(this.#registry, {
+    name: 'gateway_route_rules_applied_total',
+    help: 'Requests that a rule of the configuration has moved to another model or refused.',
+    closed: ['action'],
+    open: ['rule'],
+  })
   readonly #unpriced = counter(this.#registry, {
     name: 'gateway_unpriced_requests_total',
     help: 'Requests served without a known price; no sum includes their cost.',
@@ -229,6 +235,10 @@ export class PrometheusMetrics implements Metrics {
 
   retryBudgetSpent(model: string): void {
     this.#retryBudgetSpent.of(model).add(1)
+  }
+
+  ruleApplied(rule: string, action: 'use' | 'deny'): void {
+    this.#rulesApplied.of(action, rule).add(1)
   }
 
   unpriced(provider: string, model: string): void {

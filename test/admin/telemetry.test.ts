@@ -25,6 +25,7 @@ function feed(metrics: PrometheusMetrics): void {
   metrics.attempt('acme', 'acme-large', 'ok')
   metrics.refusal('auth', 'invalid_api_key')
   metrics.retryBudgetSpent('acme-large')
+  metrics.ruleApplied('house.yaml#1', 'deny')
   metrics.unpriced('acme', 'acme-large')
   metrics.reload('changed', 'v1', 1_000_000)
   metrics.reload('changed', 'v2', 2_000_000)

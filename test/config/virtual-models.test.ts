@@ -53,3 +53,14 @@ for (const [yaml, said] of refused) {
     t.equal(await refusal(routed(`${yaml}\n`)), `config/routes.d/own.yaml:${said}`)
   })
 }
+
+const ruled: readonly (readonly [yaml: string, said: string])[] = [
+  ['{ match: { model: "a*" }, use: acme-larg }', '4:36: unknown model "acme-larg"; did you mean "acme-large"?'],
+  ['{ match: { model: "a*" } }', '4:5: write either "use" or "deny"'],
+  ['{ match: {}, use: acme-large, deny: No }', '4:5: write either "use" or "deny"'],
+]
+for (const [yaml, said] of ruled) {
+  t.test(`a rule is refused: ${said}`, async t => {
+    t.equal(await refusal(routed(`  []\nrules:\n  - ${yaml}\n`)), `config/routes.d/own.yaml:${said}`)
+  })
+}

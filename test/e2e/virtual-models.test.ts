@@ -16,6 +16,7 @@ const offer = (model: string, usd: string) => ({
 const sighted = { ...offer('sighted', '9'), supports: ['streaming', 'vision'] }
 const page = readFileSync('docs/virtual-models.md', 'utf8')
 const [house, presets] = [...page.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, text]) => text!)
+const rules = /```yaml\n([\s\S]*?)```/.exec(readFileSync('docs/rules.md', 'utf8'))![1]!
 const more = [
   { id: 'cheapest', strategy: 'price', use: ['third', 'second', 'first'] },
   { id: 'fastest', strategy: 'latency', use: ['third', 'first'] },
@@ -43,6 +44,7 @@ const gateway = await startGateway(t, {
   files: {
     'config/routes.d/house.yaml': house!,
     'config/routes.d/presets.yaml': presets!,
+    'config/routes.d/rules.yaml': rules,
     'config/routes.d/more.yaml': JSON.stringify({ virtual_models: more }),
   },
 })
@@ -154,6 +156,40 @@ t.test('a target that cannot serve a request is skipped with its reason', async 
     excluded: [{ offer: 'tight', reason: /too long/ }],
   })
   t.match(await explain({ model: 'seeing', vision: true }), { excluded: [{ offer: 'tight', reason: /image input/ }] })
+})
+
+t.test('rules move and refuse requests, on each client wire', async t => {
+  const asked = async (path: string, body: object, tags?: string) => {
+    await gateway.restart()
+    await play([up, up, up])
+    return gateway.post(
+      path,
+      { messages, max_tokens: 9, ...body },
+      tags === undefined ? {} : { 'x-gateway-tags': tags },
+    )
+  }
+  for (const path of ['/v1/chat/completions', '/v1/messages']) {
+    for (const [model, tags, used] of [
+      ['costly-2', 'team=research', 'second'],
+      ['costly-2', 'team=sales', 'first'],
+      ['costly', undefined, 'first'],
+      ['costly:floor', undefined, 'first'],
+    ] as const) {
+      const answer = (await (await asked(path, { model }, tags)).json()) as { metadata: Metadata }
+      t.match(answer.metadata, { requested_model: model, used_model: used }, `${path} ${model} ${tags}`)
+    }
+    const refused = await asked(path, { model: 'retired' })
+    t.equal(refused.status, 403)
+    t.match(await refused.text(), 'Use \\"first\\" instead.')
+  }
+  const next = (await (await asked('/v1/chat/completions', { model: 'retired', models: ['third'] })).json()) as {
+    metadata: Metadata
+  }
+  t.match(next.metadata, { used_model: 'third' }, 'a denied entry is skipped')
+  t.match(await gateway.metrics(), /gateway_route_rules_applied_total{[^}]*rule="rules.yaml#3"[^}]*} 1/)
+  const explained = await explain({ model: 'costly', tags: 'team=research' })
+  t.match(explained, { rule: 'rules.yaml#1', choice: 'claude/second' })
+  t.match(await explain({ model: 'retired' }).catch(String), /rules.yaml#3/)
 })
 
 t.test('a virtual model is listed with what all of its targets can', async t => {

@@ -100,7 +100,7 @@ export class Memory implements Pick<Services, 'measurements' | 'circuits' | 'aff
   readonly random = () => this.chances.shift() ?? 0.999
   /** Models whose retry budget was spent. */
   readonly spent: string[] = []
-  readonly metrics = { retryBudgetSpent: (model: string) => void this.spent.push(model) }
+  readonly metrics = { ruleApplied() {}, retryBudgetSpent: (model: string) => void this.spent.push(model) }
   /** Messages at `info`. */
   readonly told: string[] = []
   readonly log: Log = {

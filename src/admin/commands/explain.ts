@@ -135,7 +135,7 @@ const scores = (candidates: readonly ExplainedCandidate[]): string =>
     }),
   )
 
-function showRoute({ model, reason, choice, candidates, excluded }: ExplainedRoute): string {
+function showRoute({ model, rule, reason, choice, candidates, excluded }: ExplainedRoute): string {
   const left =
     excluded.length > 0
       ? `\n${table(
@@ -143,7 +143,8 @@ function showRoute({ model, reason, choice, candidates, excluded }: ExplainedRou
           excluded.map(one => [one.offer, one.reason]),
         )}`
       : ''
-  return `${model}: ${choice} (${reason})\n\n${measurements(candidates)}\n${scores(candidates)}${left}`
+  const moved = rule === undefined ? '' : `, moved by rule ${rule}`
+  return `${model}: ${choice} (${reason}${moved})\n\n${measurements(candidates)}\n${scores(candidates)}${left}`
 }
 
 /** `route.explain`. */

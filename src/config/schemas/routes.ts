@@ -37,7 +37,16 @@ const virtualModel = s.object({
   system: s.optional(text),
 })
 
-/** `config/routes.d/*.yaml`: names that stand for chains of models. */
-export const routesFile = s.object({ virtual_models: s.default(s.array(virtualModel), []) })
+const rule = s.object({
+  match: s.object({ model: s.optional(name), ...caller }),
+  use: s.optional(target),
+  deny: s.optional(s.string({ minLength: 1, maxLength: 1000 })),
+})
+
+/** `config/routes.d/*.yaml`: names that stand for chains of models, and rules. */
+export const routesFile = s.object({
+  virtual_models: s.default(s.array(virtualModel), []),
+  rules: s.default(s.array(rule, { maxItems: 10_000 }), []),
+})
 /** A valid routes file, with defaults. */
 export type RoutesFile = Infer<typeof routesFile>

@@ -26,6 +26,7 @@ export interface Metrics {
   refusal(filter: string, code: string): void
   /** A request failed without having tried all that is left, since retries at failing targets are bounded. */
   retryBudgetSpent(model: string): void
+  ruleApplied(rule: string, action: 'use' | 'deny'): void
   inFlight(delta: 1 | -1): void
   /** Requests that wait for a place. */
   waiting(delta: 1 | -1): void
