@@ -4,6 +4,7 @@ import secureJson from 'secure-json-parse'
 import { type Place, parseBody } from '../json/lossless.ts'
 import type { Body } from '../json/raw-strings.ts'
 import { errors } from '../lib/error.ts'
+import { utf8Text } from '../lib/utf8.ts'
 import { scheduler } from '../limits/scheduler.ts'
 import type { BodyGuard } from './body-guard.ts'
 import type { IncomingRequest } from './incoming-request.ts'
@@ -65,7 +66,7 @@ function withLong(body: Buffer, { long }: ShapeScan, exact: Place | undefined): 
 /** Parses the body in one piece, so that an error has its exact position. */
 function plain(body: Buffer, exact: Place | undefined): Body {
   try {
-    return { value: parseBody(body.toString('utf8', startOf(body)), exact) }
+    return { value: parseBody(utf8Text(body, startOf(body)), exact) }
   } catch (cause) {
     throw notJson(body, cause)
   }

@@ -1,6 +1,7 @@
 /** Parses a body whose long strings are kept as they were written. */
 import { randomBytes } from 'node:crypto'
 import { type Body, RawStrings } from '../json/raw-strings.ts'
+import { utf8Text } from '../lib/utf8.ts'
 
 /**
  * Stands in JSON text for a long string while the rest is parsed. Random, so that no text contains it; letters only, so
@@ -36,16 +37,16 @@ export function withRawStrings(
   start: number,
   parse: (json: string) => unknown,
 ): Body {
-  if (spans.length === 0) return { value: parse(body.toString('utf8', start)) }
+  if (spans.length === 0) return { value: parse(utf8Text(body, start)) }
   const rawStrings = new RawStrings()
   let json = ''
   let at = start
   for (let span = 0; span < spans.length; span += 2) {
     const [from, to] = [spans[span]!, spans[span + 1]!]
-    json += `${body.toString('utf8', at, from)}"${markOf(rawStrings.size)}"`
-    rawStrings.add(JSON.parse(body.toString('utf8', from, to)) as string, body.subarray(from, to))
+    json += `${utf8Text(body, at, from)}"${markOf(rawStrings.size)}"`
+    rawStrings.add(JSON.parse(utf8Text(body, from, to)) as string, body.subarray(from, to))
     at = to
   }
-  const value = parse(json + body.toString('utf8', at))
+  const value = parse(json + utf8Text(body, at))
   return { value: restored(value, index => rawStrings.textAt(index)), rawStrings }
 }
