@@ -7,6 +7,7 @@ import { addCompletion, COMPLETE, complete } from './complete.ts'
 import { addDoctor } from './doctor.ts'
 import { exitCode } from './exit-codes.ts'
 import { addImage } from './image.ts'
+import { addImport } from './import.ts'
 import { CheckFailed, Exited, Failure, type Io, oneLine } from './io.ts'
 import { addLaunch } from './launch.ts'
 import { addModelsCheck, addOperation } from './operation.ts'
@@ -25,7 +26,19 @@ const families: readonly (string | Add)[] = [
   ...['orgs', 'projects', 'members', 'keys', 'oauth', 'credits', 'plans', 'status', 'nodes', addOperation],
   ...['providers', 'models.list', addModelsCheck, 'models.custom', 'explain'],
   ...['provider-keys', 'iam', 'compliance', 'route', 'videos', 'jobs', 'usage', addRequests, 'audit'],
-  ...[addChat, addLaunch, addImage, addSpeak, addTranscribe, addVideo, addCompletion, addStores, addCopy, addDoctor],
+  ...[
+    addChat,
+    addLaunch,
+    addImport,
+    addImage,
+    addSpeak,
+    addTranscribe,
+    addVideo,
+    addCompletion,
+    addStores,
+    addCopy,
+    addDoctor,
+  ],
 ]
 
 /** All commands, on this terminal. */

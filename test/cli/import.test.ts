@@ -1,0 +1,126 @@
+/** `gatewayctl import litellm`: its files pass the check, its report lists each key, and no secret leaves the input. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import t from 'tap'
+import { parse } from 'yaml'
+import { run } from '../../src/cli/program.ts'
+
+const FIXTURES = join(import.meta.dirname, '../fixtures/litellm')
+
+async function gatewayctl(cwd: string, ...args: string[]) {
+  const printed = { out: '', err: '' }
+  const code = await run(args, {
+    env: {},
+    cwd,
+    out: content => {
+      printed.out += content.toString()
+    },
+    err: text => {
+      printed.err += text
+    },
+  })
+  return { code, ...printed }
+}
+
+const filesBelow = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter(entry => entry.isFile())
+    .map(entry => join(entry.parentPath, entry.name))
+
+const leaves = (value: unknown): number => {
+  if (Array.isArray(value) && value.some(one => typeof one === 'object'))
+    return value.reduce((sum, one) => sum + leaves(one), 0)
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return 1
+  return Object.values(value).reduce((sum: number, one) => sum + leaves(one), 0)
+}
+
+for (const file of readdirSync(FIXTURES)) {
+  t.test(`${file} becomes files that pass the check, and a report of each key`, async t => {
+    const dir = t.testdir({})
+    const source = join(FIXTURES, file)
+    const imported = await gatewayctl(dir, 'import', 'litellm', source, '--out', 'new', '--json')
+    t.equal(imported.code, 0, imported.err)
+    const checked = await gatewayctl(dir, '--config', 'new/config/gateway.yaml', 'check')
+    t.equal(checked.code, 0, checked.err)
+    const { keys } = JSON.parse(imported.out) as { keys: { key: string; fate: string; note: string }[] }
+    t.equal(new Set(keys.map(({ key }) => key)).size, keys.length)
+    t.equal(keys.length, leaves(parse(readFileSync(source, 'utf8'), { merge: true })))
+    for (const { key, fate, note } of keys) t.ok(fate === 'carried' || note, key)
+    for (const path of filesBelow(join(dir, 'new'))) t.notMatch(readFileSync(path, 'utf8'), /canary/, path)
+    t.notMatch(imported.out, /canary/)
+    const again = await gatewayctl(dir, 'import', 'litellm', source, '--out', 'new')
+    t.equal(again.code, 1)
+    t.match(again.err, /exists; nothing was written/)
+  })
+}
+
+t.test('deployments, fallbacks and aliases become virtual models without a circle', async t => {
+  const dir = t.testdir({})
+  await gatewayctl(dir, 'import', 'litellm', join(FIXTURES, 'several.yaml'), '--out', '.')
+  const { virtual_models } = parse(readFileSync(join(dir, 'config/routes.d/imported.yaml'), 'utf8'))
+  const called = (id: string) => virtual_models.find((one: { id: string }) => one.id === id)
+  t.strictSame(called('gpt-4o').use, ['gpt-4o.own', 'claude.own', 'fast.own'])
+  t.strictSame(
+    called('gpt-4o.own').use.map((one: { weight: number }) => one.weight),
+    [60, 600],
+  )
+  t.strictSame(called('claude.own').defaults, { max_tokens: 900 })
+  t.strictSame(called('gpt-4').use, ['gpt-4o'])
+})
+
+t.test('an order is kept, and weights are shares', async t => {
+  const dir = t.testdir({})
+  await gatewayctl(dir, 'import', 'litellm', join(FIXTURES, 'order.yaml'), '--out', '.')
+  const { virtual_models } = parse(readFileSync(join(dir, 'config/routes.d/imported.yaml'), 'utf8'))
+  t.strictSame(virtual_models, [
+    { id: 'chat', use: [{ model: 'chat.1' }, { model: 'chat.2' }] },
+    {
+      id: 'shares',
+      strategy: 'weight',
+      use: [
+        { model: 'shares.1', weight: 0.9 },
+        { model: 'shares.2', weight: 0.1 },
+      ],
+    },
+  ])
+  const { models } = parse(readFileSync(join(dir, 'providers.d/openai.yaml'), 'utf8'))
+  t.equal(models[0].model, 'chat.1')
+})
+
+t.test('a dry run writes nothing', async t => {
+  const dir = t.testdir({})
+  const { code, out } = await gatewayctl(dir, 'import', 'litellm', join(FIXTURES, 'several.yaml'), '--dry-run')
+  t.equal(code, 0)
+  t.match(out, 'not written below imported')
+  t.strictSame(filesBelow(dir), [])
+})
+
+t.test('input that cannot be read is one clear error that repeats none of it', async t => {
+  const dir = t.testdir({
+    'twice.yaml': 'model_list: []\nmodel_list: [sk-canary]\n',
+    'broken.yaml': 'model_list: [sk-canary\n',
+    'alias.yaml': 'model_list: *canary\n',
+    'other.yaml': 'models: [sk-canary]\n',
+  })
+  const server = createServer((_, response) => response.writeHead(404).end('sk-canary'))
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => server.close())
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/config.yaml?token=canary`
+  for (const [source, message] of [
+    ['twice.yaml', /twice\.yaml:2:1: this is not valid YAML \(DUPLICATE_KEY\)/],
+    ['broken.yaml', /broken\.yaml:\d+:\d+: this is not valid YAML/],
+    ['alias.yaml', /alias/],
+    ['other.yaml', /other\.yaml has no model_list/],
+    ['none.yaml', /none\.yaml cannot be read: ENOENT/],
+    [url, /answered with status 404; 200 is needed/],
+  ] as const) {
+    const { code, out, err } = await gatewayctl(dir, 'import', 'litellm', source)
+    t.equal(code, 1)
+    t.equal(out, '')
+    t.match(err, message)
+    t.notMatch(err, /canary/)
+    t.equal(err.trim().split('\n').length, 1)
+  }
+})
