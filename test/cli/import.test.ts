@@ -89,6 +89,15 @@ t.test('an order is kept, and weights are shares', async t => {
   t.equal(models[0].model, 'chat.1')
 })
 
+t.test('the page shows what an import writes', async t => {
+  const page = readFileSync('docs/switch-from-litellm.md', 'utf8')
+  const [theirs, ours] = [...page.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, block]) => block!)
+  const dir = t.testdir({ 'config.yaml': theirs! })
+  const { code, err } = await gatewayctl(dir, 'import', 'litellm', 'config.yaml', '--out', 'new')
+  t.equal(code, 0, err)
+  t.equal(readFileSync(join(dir, 'new/config/routes.d/imported.yaml'), 'utf8'), ours)
+})
+
 t.test('a dry run writes nothing', async t => {
   const dir = t.testdir({})
   const { code, out } = await gatewayctl(dir, 'import', 'litellm', join(FIXTURES, 'several.yaml'), '--dry-run')
