@@ -8,6 +8,7 @@ import { resolve } from './resolve.ts'
 
 type Asking = Pick<RoutingQuery, 'catalog' | 'principal' | 'asker' | 'tags'>
 
+const NOBODY = { orgId: '', orgName: '', projectId: '', keyId: '', keyName: '' }
 /** Callers and names whose rules are remembered. */
 const MAX_REMEMBERED = 10_000
 
@@ -42,9 +43,10 @@ class RuleTable {
   }
 
   find(name: string, query: Asking): RouteRule | undefined {
-    const { orgId = '', projectId = '', keyId = '' } = query.asker ?? query.principal ?? {}
-    // Callers whom no rule tells apart share an entry.
-    const key = `${this.#readsKeys ? keyId : ''}\n${this.#readsProjects ? projectId : ''}\n${orgId}\n${name}`
+    const { orgId, orgName, projectId, keyId, keyName } = query.asker ?? query.principal ?? NOBODY
+    // Callers whom no rule tells apart share an entry. Names count too, since an organization may be renamed.
+    const byKey = this.#readsKeys ? `${keyId}\n${keyName}` : ''
+    const key = `${byKey}\n${this.#readsProjects ? projectId : ''}\n${orgId}\n${orgName}\n${name}`
     let known = this.#remembered.get(key)
     if (!known) {
       known = this.#inQuestion(name, query)
