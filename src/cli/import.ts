@@ -109,6 +109,7 @@ async function writeFiles(folder: string, files: ReadonlyMap<string, string>): P
     const there = await stat(resolve(folder, path)).catch(() => undefined)
     if (there) throw new Failure(`${resolve(folder, path)} exists; nothing was written. Name another folder with --out`)
   }
+  await mkdir(resolve(folder, 'providers.d'), { recursive: true })
   for (const [path, text] of files) {
     await mkdir(dirname(resolve(folder, path)), { recursive: true })
     await writeFile(resolve(folder, path), text, { flag: 'wx' })

@@ -13,7 +13,8 @@ export interface Converted {
   readonly variables: ReadonlyMap<string, string>
 }
 
-const ID = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/
+/** Ids of our models. `auto` is reserved. */
+const ID = /^(?!auto$)[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/
 
 /** Parameters of a deployment that are fields of requests. */
 const FIELDS = ['temperature', 'top_p', 'max_tokens', 'max_completion_tokens', 'frequency_penalty', 'presence_penalty']
@@ -107,7 +108,7 @@ async function readModels({ model_list, credential_list }: Section, report: Repo
       continue
     }
     if (!ID.test(name)) {
-      report.lost(at, 'a name has letters, digits and . _ : - alone; rename it')
+      report.lost(at, 'a name has letters, digits and . _ : - alone and is not auto; rename it')
       continue
     }
     const custom = typeof params.custom_llm_provider === 'string' ? params.custom_llm_provider : undefined
