@@ -29,7 +29,9 @@ export interface VirtualModel {
   readonly strategy: 'order' | 'weight' | 'price' | 'latency'
   /** Whether all requests of a session try the targets in the same order. */
   readonly sticky: boolean
+  /** At least one. */
   readonly use: readonly VirtualTarget[]
+  /** Request fields that it sets, by operation. */
   readonly presets?: ReadonlyMap<string, Preset> | undefined
 }
 
@@ -37,6 +39,7 @@ export interface VirtualModel {
 export interface Preset {
   readonly defaults: Readonly<Json>
   readonly overrides: Readonly<Json>
+  /** System prompts before the client's. */
   readonly system: readonly string[]
 }
 
@@ -48,11 +51,15 @@ export interface VirtualTarget {
   readonly when: TargetCondition | undefined
 }
 
-/** Organizations and keys by id or name, projects by id, values of tags. An undefined part allows all. */
+/** A condition on the caller of a request; an undefined part allows all. */
 export interface CallerCondition {
+  /** Ids or names. */
   readonly orgs?: readonly string[] | undefined
+  /** Ids. */
   readonly projects?: readonly string[] | undefined
+  /** Ids or names. */
   readonly keys?: readonly string[] | undefined
+  /** Values that each tag may have. */
   readonly tags?: Readonly<Record<string, string | readonly string[]>> | undefined
 }
 

@@ -28,6 +28,7 @@ export class ExchangeInput {
   stored: StoredResponses | undefined = undefined
   /** Gets the body when it has been read; what it throws refuses the request. */
   inspect: ((body: unknown) => void) | undefined = undefined
+  /** The parsed body, until it is released. */
   value: unknown = undefined
   readonly memory: InputSource['memory']
   readonly #body: InputSource['body']

@@ -160,10 +160,12 @@ export interface RouteQuestion {
   /** Tokens. */
   readonly prompt?: number | undefined
   readonly session?: string | undefined
+  /** Ids or names of its caller, and tags as the header has them, for conditions. */
   readonly org?: string | undefined
   readonly project?: string | undefined
   readonly key?: string | undefined
   readonly tags?: string | undefined
+  /** The request holds an image, or offers tools. */
   readonly vision?: boolean | undefined
   readonly tools?: boolean | undefined
 }
@@ -172,6 +174,7 @@ export interface RouteQuestion {
 export interface ExplainedRoute {
   /** As it was understood: an id, or `auto`. */
   readonly model: string
+  /** Name of the rule that has moved the request. */
   readonly rule?: string | undefined
   readonly reason: Reason
   /** The offer that would be tried first. */

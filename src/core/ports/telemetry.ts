@@ -26,6 +26,7 @@ export interface Metrics {
   refusal(filter: string, code: string): void
   /** A request failed without having tried all that is left, since retries at failing targets are bounded. */
   retryBudgetSpent(model: string): void
+  /** A rule of the configuration has moved a request to another model, or refused it. */
   ruleApplied(rule: string, action: 'use' | 'deny'): void
   inFlight(delta: 1 | -1): void
   /** Requests that wait for a place. */
