@@ -20,8 +20,6 @@ export interface NamedModel {
   readonly changed?: RoutedRequest | undefined
   /** The virtual model that orders it by price or latency. */
   readonly sorted?: VirtualModel | undefined
-  /** The rule that has led to it. */
-  readonly rule?: RouteRule | undefined
 }
 
 /** One that can be served. */
@@ -51,7 +49,7 @@ export function namedModels(
   const meant = names.flatMap(name => {
     const rule = ruleFor(withoutSuffix(name).name, query)
     if (rule) applied?.(rule)
-    if (rule?.deny === undefined) return meaningsOf(query, name, rule, random)
+    if (rule?.deny === undefined) return meaningsOf(query, name, rule?.use, random)
     denied.push(errors.modelDenied(rule.deny).with({ param: name === model ? 'model' : 'models' }))
     return []
   })
@@ -63,7 +61,7 @@ export function namedModels(
   if (isPinned && preferences?.sort) {
     throw errors.combination('provider.sort cannot be combined with a provider-prefixed model.', 'provider.sort')
   }
-  return meant.map(({ requested, name, strategy, virtual, preset, sorted, rule }) => {
+  return meant.map(({ requested, name, strategy, virtual, preset, sorted }) => {
     const changed = preset && withPreset(query, preset)
     const { routing: wished, provider } = changed ?? request
     const routing = requested.requestedProvider === null ? (wished ?? strategy ?? provider?.sort) : undefined
@@ -76,7 +74,6 @@ export function namedModels(
       virtual,
       changed,
       sorted,
-      rule,
     }
   })
 }
@@ -114,23 +111,22 @@ interface Meaning {
   readonly virtual?: string
   readonly preset?: Preset | undefined
   readonly sorted?: VirtualModel | undefined
-  readonly rule?: RouteRule | undefined
 }
 
-/** Meanings of one name: several for a virtual model. A rule that is given names another model. */
+/** Meanings of one name: several for a virtual model. `use`: the model that a rule names in its place. */
 function meaningsOf(
   query: RoutingQuery,
   written: string,
-  rule: RouteRule | undefined,
+  use: string | undefined,
   random: () => number,
 ): readonly Meaning[] {
   const { name, strategy } = withoutSuffix(written)
   const suffix = written.slice(name.length)
-  const used = rule?.use ?? name
+  const used = use ?? name
   const model = virtualOf(query.catalog, used)
   if (!model) {
     const meaning = meaningOf(query, used + suffix)
-    return [rule ? Object.assign({}, meaning, { virtual: written, rule }) : meaning]
+    return [use === undefined ? meaning : Object.assign({}, meaning, { virtual: written })]
   }
   const own = { ...(strategy === undefined ? {} : { strategy }) }
   return targetsOf(model, query, random).map(target => ({
@@ -139,7 +135,6 @@ function meaningsOf(
     virtual: name + suffix,
     preset: target.preset,
     sorted: target.sorted,
-    rule,
   }))
 }
 
