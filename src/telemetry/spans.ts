@@ -13,19 +13,23 @@ import { convertLegacyHttpOptions, createOtlpHttpExportDelegate } from '@opentel
 import { emptyResource, type Resource } from '@opentelemetry/resources'
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base'
 
-/** Facts of a span that has ended. Times are those of `performance.now()`. */
-export interface SpanFacts {
+/** Facts of a span that has begun. Times are those of `performance.now()`. */
+export interface BegunSpan {
   readonly name: string
   /** Number of OTLP: one more than that of the API. */
   readonly kind: number
   readonly context: SpanContext
   readonly parent: SpanContext | undefined
   readonly start: number
-  readonly end: number
+  readonly attributes: Attributes
+}
+
+/** The end of a span. */
+export interface SpanEnd {
+  readonly at: number
   /** 0 where no content came. */
   readonly firstToken: number
   readonly isError: boolean
-  readonly attributes: Attributes
 }
 
 /** Bits of a span's flags: it is known whether the parent is of another process, and it is. */
@@ -51,8 +55,8 @@ export class WrittenSpan implements ReadableSpan {
   declare readonly instrumentationScope: ReadableSpan['instrumentationScope']
   readonly text: string
 
-  constructor(facts: SpanFacts) {
-    this.text = textOf(facts)
+  constructor(begun: BegunSpan, end: SpanEnd) {
+    this.text = textOf(begun, end)
   }
 
   spanContext(): SpanContext {
@@ -62,7 +66,8 @@ export class WrittenSpan implements ReadableSpan {
 // Members that the queue may read are the same for all: a span that waits costs one object and its text.
 Object.assign(WrittenSpan.prototype, { resource: emptyResource(), ended: true })
 
-function textOf({ name, kind, context, parent, start, end, firstToken, isError, attributes }: SpanFacts): string {
+function textOf(begun: BegunSpan, { at, firstToken, isError }: SpanEnd): string {
+  const { name, kind, context, parent, start, attributes } = begun
   return JSON.stringify({
     traceId: context.traceId,
     spanId: context.spanId,
@@ -71,7 +76,7 @@ function textOf({ name, kind, context, parent, start, end, firstToken, isError, 
     name,
     kind,
     startTimeUnixNano: nanoOf(start),
-    endTimeUnixNano: nanoOf(Math.max(start, end)),
+    endTimeUnixNano: nanoOf(Math.max(start, at)),
     attributes: attributesOf(attributes),
     droppedAttributesCount: 0,
     events:

@@ -16,24 +16,17 @@ import { labelsOf } from '../core/offer.ts'
 import type { TraceIds } from '../core/ports.ts'
 import type { GatewayError } from '../lib/error.ts'
 import { contentOf, errorTypeOf, operationOf, usdOf } from './genai.ts'
-import { type SpanFacts, WrittenSpan } from './spans.ts'
+import { type BegunSpan, WrittenSpan } from './spans.ts'
 
 /** Clients write model names. */
 const MAX_NAME = 200
 /** Kinds of OTLP. */
 const [SERVER, CLIENT] = [SpanKind.SERVER + 1, SpanKind.CLIENT + 1]
 
-interface Attempt {
-  readonly context: SpanContext
-  readonly name: string
-  readonly start: number
-  readonly attributes: Attributes
-}
-
 interface Trace {
   readonly parent: SpanContext | undefined
   readonly context: SpanContext
-  attempt: Attempt | undefined
+  attempt: BegunSpan | undefined
   attempts: number
 }
 
@@ -63,7 +56,7 @@ export class Traces {
     const { traceId, traceFlags, traceState } = traced.context
     const context = contextOf(traceId, this.#ids.generateSpanId(), traceFlags, traceState)
     traced.attempts++
-    if (isSent(context)) traced.attempt = this.#attemptOf(ex, context, traced.attempts)
+    if (isSent(context)) traced.attempt = this.#attemptOf(ex, context, traced)
     const flags = isSent(context) ? '01' : '00'
     const headers = ['traceparent', `00-${traceId}-${context.spanId}-${flags}`]
     if (traceState) headers.push('tracestate', traceState.serialize())
@@ -77,14 +70,7 @@ export class Traces {
     traced.attempt = undefined
     attempt.attributes['error.type'] = error.code ?? String(error.status)
     if (error.upstreamStatus) attempt.attributes['http.response.status_code'] = error.upstreamStatus
-    this.#send({
-      ...attempt,
-      kind: CLIENT,
-      parent: traced.context,
-      end: performance.now(),
-      firstToken: 0,
-      isError: true,
-    })
+    this.#sending!.send(new WrittenSpan(attempt, { at: performance.now(), firstToken: 0, isError: true }))
   }
 
   ids(ex: Exchange): TraceIds | undefined {
@@ -99,48 +85,36 @@ export class Traces {
     const { attempt, context, parent } = traced
     if (!isSent(context)) return
     const { start, firstToken, end: ended } = ex.timings
-    const end = ended || performance.now()
     const error = errorTypeOf(ex)
-    const outcome = { end, firstToken, isError: error !== undefined }
+    const end = { at: ended || performance.now(), firstToken, isError: error !== undefined }
     const answered = Object.assign(answeredBy(ex), { 'error.type': error })
     if (attempt) {
-      const attributes = Object.assign(attempt.attributes, answered, { 'http.response.status_code': 200 })
-      const { name } = attempt
-      this.#send({
-        context: attempt.context,
-        name,
-        start: attempt.start,
-        kind: CLIENT,
-        parent: context,
-        attributes,
-        ...outcome,
-      })
+      Object.assign(attempt.attributes, answered, { 'http.response.status_code': 200 })
+      this.#sending!.send(new WrittenSpan(attempt, end))
     }
     const attributes = Object.assign(answered, requestOf(ex), {
       'gateway.attempts': traced.attempts,
       'http.response.status_code': ex.answer.status || undefined,
     })
     const name = ex.target ? `${operationOf(ex)} ${labelsOf(ex.target.mapping).model}` : operationOf(ex)
-    this.#send({ context, name, start, kind: SERVER, parent, attributes, ...outcome })
+    this.#sending!.send(new WrittenSpan({ context, name, start, kind: SERVER, parent, attributes }, end))
   }
 
-  #send(facts: SpanFacts): void {
-    this.#sending!.send(new WrittenSpan(facts))
-  }
-
-  #attemptOf(ex: Exchange, context: SpanContext, number: number): Attempt {
+  #attemptOf(ex: Exchange, context: SpanContext, traced: Trace): BegunSpan {
     const { provider, mapping } = ex.target!
     const operation = operationOf(ex)
     const content = this.#content ? contentOf(ex.request) : undefined
     return {
       context,
+      kind: CLIENT,
+      parent: traced.context,
       name: `${operation} ${labelsOf(mapping).model}`,
       start: performance.now(),
       attributes: {
         'gen_ai.operation.name': operation,
         'gen_ai.provider.name': provider.id,
         'gen_ai.request.model': mapping.externalId,
-        'gateway.attempt': number,
+        'gateway.attempt': traced.attempts,
         'gen_ai.input.messages': content,
       },
     }
