@@ -3,6 +3,7 @@
 import type { Frame } from '../../core/wire.ts'
 import { MAX_ANSWER_BYTES, tooManyBytes } from '../../json/answer-bounds.ts'
 import { ByteBuffer } from '../../lib/byte-buffer.ts'
+import { utf8Text } from '../../lib/utf8.ts'
 import type { Framing } from './framing.ts'
 
 /** For answers with one JSON body: a frame at the end, or none for a blank body. */
@@ -42,7 +43,7 @@ class WholeBody implements Frame {
   }
 
   get data(): string {
-    this.#text ??= this.bytes.toString('utf8').trim()
+    this.#text ??= utf8Text(this.bytes).trim()
     return this.#text
   }
 }
