@@ -98,6 +98,31 @@ t.test('the page shows what an import writes', async t => {
   t.equal(readFileSync(join(dir, 'new/config/routes.d/imported.yaml'), 'utf8'), ours)
 })
 
+t.test('the report does not claim what was not carried', async t => {
+  const deployment = (more: object) => ({ model_name: 'chat', litellm_params: { model: 'openai/gpt-5-mini', ...more } })
+  const input = {
+    model_list: [
+      deployment({ api_key: 5 }),
+      deployment({ input_cost_per_token: 0.000001 }),
+      deployment({ input_cost_per_token: 0.000001, output_cost_per_token: 0.000002 }),
+      { ...deployment({}), model_name: 'other' },
+    ],
+    litellm_settings: { default_fallbacks: ['other', 'missing'] },
+  }
+  const dir = t.testdir({ 'config.yaml': JSON.stringify(input) })
+  const { out } = await gatewayctl(dir, 'import', 'litellm', 'config.yaml', '--dry-run', '--json')
+  const fates = new Map((JSON.parse(out).keys as { key: string; fate: string }[]).map(({ key, fate }) => [key, fate]))
+  for (const [key, fate] of [
+    ['model_list[0].litellm_params.api_key', 'not carried'],
+    ['model_list[1].litellm_params.input_cost_per_token', 'not carried'],
+    ['model_list[2].litellm_params.input_cost_per_token', 'changed'],
+    ['model_list[2].litellm_params.output_cost_per_token', 'changed'],
+    ['litellm_settings.default_fallbacks', 'changed'],
+  ] as const) {
+    t.equal(fates.get(key), fate, key)
+  }
+})
+
 t.test('a dry run writes nothing', async t => {
   const dir = t.testdir({})
   const { code, out } = await gatewayctl(dir, 'import', 'litellm', join(FIXTURES, 'several.yaml'), '--dry-run')

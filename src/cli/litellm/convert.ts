@@ -1,5 +1,5 @@
 /** Converts a configuration of LiteLLM to files of ours. */
-import { Catalogue, type Deployment, Variables } from './deployments.ts'
+import { Catalogue, type Deployment, priceOf, Variables } from './deployments.ts'
 import { type Section, upstreamOf } from './providers.ts'
 import { type Line, Report } from './report.ts'
 
@@ -117,9 +117,10 @@ async function readModels({ model_list, credential_list }: Section, report: Repo
       report.lost(at, 'no packaged provider has this prefix; write a manifest (docs/extending.md)')
       continue
     }
-    noteDeployment(at, written, report)
+    const deployment = { upstream, params, info: sectionOf(model_info) }
+    noteDeployment(at, written, deployment, report)
     const found = names.get(name) ?? { deployments: [] }
-    found.deployments.push({ deployment: { upstream, params, info: sectionOf(model_info) }, at })
+    found.deployments.push({ deployment, at })
     names.set(name, found)
   }
   return names
@@ -128,17 +129,21 @@ async function readModels({ model_list, credential_list }: Section, report: Repo
 /** Infinite for a deployment without an order, which comes last. */
 const orderOf = ({ params }: Deployment): number => (typeof params.order === 'number' ? params.order : Infinity)
 
-function noteDeployment(at: string, params: Section, report: Report): void {
+function noteDeployment(at: string, params: Section, deployment: Deployment, report: Report): void {
   report.carried(`${at}.model_name`)
   for (const key of ['model', 'api_base', 'base_url', 'custom_llm_provider'])
     report.carried(`${at}.litellm_params.${key}`)
-  const isNamed = String(params.api_key ?? '').startsWith('os.environ/')
-  if (isNamed) report.carried(`${at}.litellm_params.api_key`)
+  const { api_key: secret } = params
+  if (typeof secret !== 'string') report.lost(`${at}.litellm_params.api_key`, 'a key is text; quote it')
+  else if (secret.startsWith('os.environ/')) report.carried(`${at}.litellm_params.api_key`)
   else report.changed(`${at}.litellm_params.api_key`, 'a variable takes the place of the text')
   report.carried(`${at}.litellm_params.litellm_credential_name`, 'its key and address stand in the manifest')
+  const isPriced = priceOf(deployment).pricing !== undefined
   for (const key of ['input_cost_per_token', 'output_cost_per_token']) {
-    for (const part of ['litellm_params', 'model_info'])
-      report.changed(`${at}.${part}.${key}`, 'a price of a million tokens, where both are given')
+    for (const part of ['litellm_params', 'model_info']) {
+      if (isPriced) report.changed(`${at}.${part}.${key}`, 'a price of a million tokens')
+      else report.lost(`${at}.${part}.${key}`, 'a price needs both costs of a token, as numbers')
+    }
   }
   for (const key of ['max_input_tokens', 'max_output_tokens', 'mode', 'base_model'])
     report.carried(`${at}.model_info.${key}`)
@@ -168,6 +173,8 @@ function weightOf({ params }: Deployment, at: string, report: Report): Section {
   return { weight: Math.min(WEIGHT_LIMIT, Number(params[key]) / (key === 'tpm' ? TPM_OF_RPM : 1)) }
 }
 
+const LACKS_NAMES = 'without the names that model_list lacks'
+
 /** Names to try after a name, by it. */
 function readFallbacks(
   input: Section,
@@ -191,15 +198,18 @@ function readFallbacks(
             continue
           }
           addTo(name, known)
-          if (known.length < listOf(others).length) report.changed(key, 'without the names that model_list lacks')
+          if (known.length < listOf(others).length) report.changed(key, LACKS_NAMES)
           else if (kind === 'fallbacks') report.carried(key, 'targets of the virtual model, in order')
           else report.changed(key, 'targets of the virtual model after any failure that allows another one')
         }
       }
     }
-    const everywhere = listOf(section.default_fallbacks).filter((one): one is string => names.has(String(one)))
-    if (everywhere.length > 0) report.carried(`${part}.default_fallbacks`, 'last targets of each virtual model')
-    else report.lost(`${part}.default_fallbacks`, 'model_list has no such name')
+    const given = listOf(section.default_fallbacks)
+    const everywhere = given.filter((one): one is string => names.has(String(one)))
+    const key = `${part}.default_fallbacks`
+    if (everywhere.length === 0) report.lost(key, 'model_list has no such name')
+    else if (everywhere.length < given.length) report.changed(key, LACKS_NAMES)
+    else report.carried(key, 'last targets of each virtual model')
     for (const name of names.keys()) {
       const more = everywhere.filter(one => one !== name)
       if (more.length > 0) addTo(name, more)

@@ -150,7 +150,7 @@ function sizeOf({ max_input_tokens, max_output_tokens }: Section): Section {
 }
 
 /** `input_cost_per_token` and `output_cost_per_token` as our prices of a million tokens. */
-function priceOf({ params, info }: Deployment): Section {
+export function priceOf({ params, info }: Deployment): Section {
   const [prompt, completion] = ['input_cost_per_token', 'output_cost_per_token'].map(key => params[key] ?? info[key])
   if (!isCost(prompt) || !isCost(completion)) return {}
   return {
