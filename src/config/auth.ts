@@ -151,7 +151,7 @@ export function linkCredentials(file: File): Credential[] {
       throw source.error(`"regions" needs an address with "${REGION}" in it`, [...one.path, 'regions'], 'key')
     for (const secret of secretsOf(file, one)) {
       const shown = fingerprint(secret || [scheme, profile ?? []].flat().join(' '))
-      // By its secret: another one in its place has another history.
+      // The id names the secret, since another one in its place begins without a history.
       const id = `${value.provider}#${shown}${auth ? `.${fingerprint(JSON.stringify(auth))}` : ''}`
       if (all.has(id)) continue
       const limits = (rpm ?? tpm) === undefined ? undefined : Object.freeze({ rpm, tpm })

@@ -1,5 +1,4 @@
 /** Models in a provider's file → mappings. */
-
 import type { FoundModel, OpenModels } from '../core/catalog.ts'
 import type { Price } from '../core/money.ts'
 import { isFree, serves } from '../core/offer.ts'
