@@ -77,8 +77,9 @@ t.test('gateways that share a Redis', { ...needsRedis, timeout: 120_000 }, async
       const as = await tenant({ cacheTtl: '1h' })
       return [await source(one, as), await source(two, as), await source(two, as, 'Other')]
     }
-    while (!isDeepStrictEqual(await sources(), ['MISS', 'HIT', 'MISS']));
-    t.pass('the second gateway answers from the cache')
+    let found = await sources()
+    while (found[1] !== 'HIT') found = await sources()
+    t.strictSame(found, ['MISS', 'HIT', 'MISS'])
   })
 
   await t.test('serve on while Redis is away, and share again when it is back', async t => {

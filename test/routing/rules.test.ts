@@ -74,6 +74,7 @@ t.test('a rule without a caller in its match is for all, the others for whom the
 
 t.test('the first rule in order applies, whatever is remembered of names and callers', async t => {
   const chance = random(11)
+  const different: string[] = []
   const one = <T>(...of: T[]): T => of[Math.floor(chance() * of.length)]!
   for (let round = 0; round < 50; round++) {
     const catalog = ruled(
@@ -94,8 +95,8 @@ t.test('the first rule in order applies, whatever is remembered of names and cal
         isFrom(others, query)
       const wanted = catalog.rules!.find(fits)?.name
       const got = ruleFor(name, query)?.name
-      if (got !== wanted) t.fail(`${name} by ${JSON.stringify(caller)}: ${got}, not ${wanted}`)
+      if (got !== wanted) different.push(`${name} by ${JSON.stringify(caller)}: ${got}, not ${wanted}`)
     }
   }
-  t.pass('5,000 requests find what a search of the whole list finds')
+  t.strictSame(different, [])
 })
