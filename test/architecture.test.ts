@@ -395,7 +395,7 @@ t.test('nothing between client and provider wire names a vendor', async t => {
 /** Lines that a folder may have. A commit that raises a number says why. */
 const lineBudgets: Readonly<Record<string, number>> = {
   admin: 2980,
-  app: 2650,
+  app: 2690,
   cli: 2950,
   codecs: 11_200,
   config: 4650,

@@ -39,7 +39,7 @@ import { Transport } from '../upstream/transport.ts'
 import type { CleanupStack } from './cleanup.ts'
 import { reportHealth } from './health-metrics.ts'
 import { createJobs } from './jobs.ts'
-import { reportMissingKeys } from './missing-keys.ts'
+import { refuseForeignKeys, reportMissingKeys } from './missing-keys.ts'
 import { OrganizationPolicies, type PolicyContext } from './policies.ts'
 import { Registry } from './registry.ts'
 import { Reloads } from './reloads.ts'
@@ -113,6 +113,7 @@ export async function createComponents(
   )
   cleanup.add(() => stores.close())
   const keyring = new Keyring({ given: env.GATEWAY_MASTER_KEY, file: keyFile(database) })
+  await refuseForeignKeys(stores.policies.masterKeys, keyring.versions.join(','), env.GATEWAY_LOST_MASTER_KEY)
   await reportMissingKeys(stores.policies.masterKeys, () => keyring.versions, log)
   const lag = new Lag()
   cleanup.add(() => lag.close())

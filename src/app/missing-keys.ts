@@ -1,5 +1,5 @@
-/** Says at the start which stored values cannot be opened, since their master keys are missing. */
-import type { Log, MasterKeyStore, SealedKind } from '../core/ports.ts'
+/** Compares the master keys with the stored values at the start. */
+import { type Log, type MasterKeyStore, type SealedKind, StoreError } from '../core/ports.ts'
 
 const VALUES: Readonly<Record<SealedKind, string>> = {
   provider_keys: 'provider keys',
@@ -24,4 +24,22 @@ export async function reportMissingKeys(
     if (missing.length === 0) continue
     log.error({ unusable: VALUES[kind], missing, remedy: REMEDY }, 'master keys missing')
   }
+}
+
+/**
+ * Rejects with a StoreError where this process lacks the master key that the stores are sealed under: other nodes could not open
+ * what it seals. `givenUp` is the version of a key that is lost.
+ */
+export async function refuseForeignKeys(
+  masterKeys: Pick<MasterKeyStore, 'foreign'>,
+  own: string,
+  givenUp: string | undefined,
+): Promise<void> {
+  const missing = await masterKeys.foreign(givenUp)
+  if (missing === undefined) return
+  throw new StoreError(
+    `The database is sealed under the master key ${missing}, and this process has ${own} in its place. Set GATEWAY_MASTER_KEY ` +
+      'as the other nodes have it, or put the master.key that belongs to the database back. Where keys are being replaced, ' +
+      `put the missing one behind the new one. If it is lost, set GATEWAY_LOST_MASTER_KEY=${missing}: what it seals stays unreadable.`,
+  )
 }

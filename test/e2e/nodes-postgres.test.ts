@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
+import { Keyring } from '../../src/stores/keyring.ts'
 import { commandsOf } from '../helpers/commands.ts'
 import { FILM, filmStudio } from '../helpers/film-studio.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
@@ -130,6 +131,24 @@ t.test('two gateways on one PostgreSQL', { skip: withoutPostgres }, async t => {
         t.ok((await answer.text()).includes(text), `${path} shows ${text}`)
       }
     }
+  })
+
+  await t.test('a gateway with another master key does not start, and says what to do', async t => {
+    const key = randomBytes(32).toString('base64url')
+    const { version } = new Keyring({ given: env.GATEWAY_MASTER_KEY, file: '' })
+    const start = (given: Record<string, string>) => startGateway(t, { ...options, env: given })
+    const refused = await start({ GATEWAY_MASTER_KEY: key }).then(
+      () => '',
+      (error: Error) => error.message,
+    )
+    for (const text of [
+      `under the master key ${version}`,
+      'Set GATEWAY_MASTER_KEY',
+      `GATEWAY_LOST_MASTER_KEY=${version}`,
+    ])
+      t.ok(refused.includes(text), text)
+    t.notOk(refused.includes(key), 'the key is not shown')
+    await (await start({ GATEWAY_MASTER_KEY: `${key},${env.GATEWAY_MASTER_KEY}` })).kill()
   })
 
   await t.test('every gateway lists all of them, and says at once that one drains', async t => {

@@ -122,7 +122,7 @@ export async function startGateway(t: Scope, options: GatewayOptions): Promise<G
     await rm(dir, { recursive: true, force: true })
   })
   const start = async () => {
-    const env = { HOME: dir, ...options.env, GATEWAY_READY_FD: '3' }
+    const env = { HOME: dir, ...sharedKey(settings), ...options.env, GATEWAY_READY_FD: '3' }
     child = new Child(command, ['--config', configPath], { env, stdio: ['ignore', 'pipe', 'pipe', 'pipe'] })
     ready = JSON.parse(await child.firstLine(3, readyTimeoutMs)) as Ready
     key = ready.key ?? key
@@ -225,6 +225,10 @@ async function settingsOf({ config = {}, chains }: GatewayOptions): Promise<Tree
   }
   return overlay(base, config) as typeof base
 }
+
+/** One master key for all gateways on a PostgreSQL database, unless a test gives one. */
+const sharedKey = ({ stores }: { readonly stores: Tree }): Record<string, string> =>
+  stores.postgres === undefined ? {} : { GATEWAY_MASTER_KEY: 'one master key of all nodes' }
 
 /** On a busy machine the loop of a gateway lags, for which no request is refused. */
 const UNSHED = { admission: { lag: '60s' } }

@@ -134,6 +134,7 @@ t.test('code that seals for the database is listed here, so that no kind is left
     'stores/sealing.ts',
     'stores/sql/contents.ts',
     'stores/sql/jobs/table.ts',
+    'stores/sql/master-keys.ts',
     'stores/sql/provider-keys.ts',
     'stores/sql/realtime.ts',
     'stores/sql/responses.ts',

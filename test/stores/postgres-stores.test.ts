@@ -8,6 +8,7 @@ import { memberContract, organizationContract } from './contract-accounts.ts'
 import { contentStoreContract } from './contract-contents.ts'
 import { jobStoreContract } from './contract-jobs.ts'
 import { planContract } from './contract-limits.ts'
+import { masterKeyContract } from './contract-master-keys.ts'
 import { oauthContract } from './contract-oauth.ts'
 import { realtimeContract } from './contract-realtime.ts'
 import { reportContract } from './contract-reports.ts'
@@ -40,3 +41,6 @@ for (const [what, contract] of contracts) {
   t.test(`postgres ${what}`, { skip: withoutPostgres }, async t => contract(t, postgresStores))
 }
 t.test('postgres sql', { skip: withoutPostgres }, async t => sqlContract(t, written))
+t.test('postgres master keys', { skip: withoutPostgres }, async t =>
+  masterKeyContract(t, async t => new PostgresSql((await postgresSubject(t)).pool)),
+)

@@ -18,6 +18,7 @@ import { auditContract, creditContract, memberContract, organizationContract } f
 import { contentStoreContract } from './contract-contents.ts'
 import { jobStoreContract } from './contract-jobs.ts'
 import { limitContract, planContract } from './contract-limits.ts'
+import { masterKeyContract } from './contract-master-keys.ts'
 import { placesContract, reservationsContract } from './contract-memory.ts'
 import { oauthContract } from './contract-oauth.ts'
 import { realtimeContract } from './contract-realtime.ts'
@@ -25,7 +26,7 @@ import { reportContract } from './contract-reports.ts'
 import { requestLogContract } from './contract-requests.ts'
 import { responseStoreContract } from './contract-responses.ts'
 import { storesContract } from './contract-stores.ts'
-import { type MakeSubject, sqliteSubject } from './subject.ts'
+import { type MakeSubject, readersOf, sqliteSubject } from './subject.ts'
 
 const contracts: readonly (readonly [what: string, contract: (t: Test, make: MakeSubject) => void])[] = [
   ['accounts', accountStoreContract],
@@ -49,6 +50,7 @@ const contracts: readonly (readonly [what: string, contract: (t: Test, make: Mak
   ['stores', storesContract],
 ]
 for (const [what, contract] of contracts) t.test(`sqlite ${what}`, async t => contract(t, sqliteSubject))
+t.test('sqlite master keys', async t => masterKeyContract(t, async t => readersOf(sqliteSubject(t).db).sql))
 t.test('memory counters', async t => countersContract(t, clock => new MemoryCounters(() => clock.now)))
 t.test('memory reservations', async t => reservationsContract(t, clock => new MemoryCounters(() => clock.now)))
 t.test('memory places', async t => placesContract(t, clock => new MemoryCounters(() => clock.now)))

@@ -60,6 +60,8 @@ export interface SealedVersions {
 export interface MasterKeyStore {
   /** Returns the versions for every kind of stored value. */
   versions(): Promise<SealedVersions[]>
+  /** Returns the version that the stores are sealed under, where it is missing here and not `givenUp`. */
+  foreign(givenUp: string | undefined): Promise<string | undefined>
   /** Seals every stored value under the newest master key, or under a new one. May be interrupted and run again. */
   reencrypt(withNewKey: boolean, actor: Actor): Promise<Reencryption>
 }

@@ -3,10 +3,15 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Actor, MasterKeyStore, Reencryption, SealedVersions } from '../../core/ports.ts'
 import type { Keyring } from '../keyring.ts'
 import { REENCRYPTION_BYTES, ReencryptionTally, type ResealedRow } from '../rules/reencryption.ts'
-import { attempt, versionOf } from '../sealing.ts'
+import { attempt, resealedText, sealText, versionOf } from '../sealing.ts'
 import type { AuditedTransaction } from './audit.ts'
 import { SEALED_TABLES, type SealedRow, type SealedTable } from './sealed-tables.ts'
 import { first, type Sql } from './sql.ts'
+
+/** Sealed in one row, so that a node with other master keys is found before it seals anything. */
+const CHECK = { text: 'model-gateway', place: 'master_key_check' }
+const ADD_CHECK = 'INSERT INTO master_key_check (id, sealed) VALUES (1, $1) ON CONFLICT (id) DO NOTHING'
+const KEEP_CHECK = ADD_CHECK.replace('NOTHING', 'UPDATE SET sealed = excluded.sealed')
 
 interface ListedRow {
   readonly id: string
@@ -34,6 +39,27 @@ export class SqlMasterKeys implements MasterKeyStore {
     return found
   }
 
+  /** The first caller seals the check value, unless it lacks every key that the stored values are sealed under. */
+  async foreign(givenUp: string | undefined): Promise<string | undefined> {
+    const keyring = this.#keyring()
+    const kept = await this.#check()
+    if (kept !== undefined && opens(keyring, kept)) return undefined
+    const usable = kept === undefined ? [...keyring.versions, givenUp] : [givenUp]
+    const sealed = kept === undefined ? (await this.versions()).flatMap(({ versions }) => versions) : [versionOf(kept)]
+    if (sealed.length > 0 && !sealed.some(version => usable.includes(version))) return sealed[0]
+    const text = kept === undefined ? ADD_CHECK : KEEP_CHECK
+    await this.#changes.write(({ sql }) => sql.query(text, [sealedCheck(keyring)]))
+    // Another node may have been first.
+    const now = (await this.#check())!
+    return opens(keyring, now) ? undefined : versionOf(now)
+  }
+
+  async #check(): Promise<string | undefined> {
+    const text = 'SELECT sealed FROM master_key_check'
+    const row = await this.#changes.read(() => first<{ sealed: string }>(this.#changes.sql, text, []))
+    return row?.sealed
+  }
+
   /** Each value records its master key, so that an interrupted run leaves all readable. */
   async reencrypt(withNewKey: boolean, actor: Actor): Promise<Reencryption> {
     const keyring = attempt(this.#keyring)
@@ -43,9 +69,10 @@ export class SqlMasterKeys implements MasterKeyStore {
     for (const table of SEALED_TABLES) await this.#resealTable(table, keyring, tally)
     const became = tally.done(version)
     const action = 'provider-keys.reencrypt'
-    await this.#changes.run(({ note }) =>
-      note({ actor, action, organization: null, subject: version, was: undefined, became }),
-    )
+    await this.#changes.run(async ({ sql, note }) => {
+      await sql.query(KEEP_CHECK, [sealedCheck(keyring)])
+      await note({ actor, action, organization: null, subject: version, was: undefined, became })
+    })
     return became
   }
 
@@ -70,6 +97,10 @@ export class SqlMasterKeys implements MasterKeyStore {
     }
   }
 }
+
+const sealedCheck = (keyring: Keyring): string => sealText(keyring, CHECK.text, CHECK.place)
+
+const opens = (keyring: Keyring, sealed: string): boolean => resealedText(keyring, sealed, CHECK.place) !== undefined
 
 async function resealRow(sql: Sql, table: SealedTable, keyring: Keyring, id: string): Promise<ResealedRow> {
   const found = await first<SealedRow>(sql, table.find, [id])

@@ -251,4 +251,11 @@ export const migrations: readonly string[] = [
 `,
   // End user and tags of the request that a job is for: a JSON object.
   'ALTER TABLE jobs ADD COLUMN labels TEXT',
+  // Keeps a value that is sealed under the master keys.
+  `
+  CREATE TABLE master_key_check (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    sealed TEXT NOT NULL
+  ) STRICT;
+`,
 ]

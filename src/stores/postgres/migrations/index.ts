@@ -76,6 +76,14 @@ const nodeReports = `
   ALTER TABLE nodes ADD COLUMN draining boolean NOT NULL DEFAULT false;
 `
 
+/** Keeps a value that is sealed under the master keys of the nodes. */
+const masterKeyCheck = `
+  CREATE TABLE master_key_check (
+    id integer PRIMARY KEY CHECK (id = 1),
+    sealed text NOT NULL
+  );
+`
+
 /** SQL; the step at index n leads to version n + 1. */
 export const migrations: readonly string[] = [
   ledger,
@@ -91,4 +99,5 @@ export const migrations: readonly string[] = [
   // End user and tags of the request that a job is for: a JSON object.
   'ALTER TABLE jobs ADD COLUMN labels text',
   nodeReports,
+  masterKeyCheck,
 ]
