@@ -14,6 +14,7 @@ import { chat } from '../operations/chat/index.ts'
 import { jsonReply } from './leased-pieces.ts'
 import { listing } from './listings.ts'
 import { noFlags, shownMappings, today, type View, viewOf } from './model-view.ts'
+import { virtualListed } from './virtual-entry.ts'
 
 const PREFIXES = ['/v1/ai', '/v2/ai', '/v3/ai', '/v4/ai']
 const local = { chain: 'local', codec: aiSdkValue, bodyLimit: 0 } as const
@@ -75,7 +76,7 @@ function listOf(ex: Exchange): Buffer | Promise<Buffer> {
   const day = today(ex.at)
   const version = `v${versionOfPath(ex.endpoint.path).number}`
   return listing(view, `ai-sdk ${version}`, day, () => ({
-    models: offersIn(view, day).map(([id, mapping]) => entryOf(id, mapping, version)),
+    models: [...offersIn(view, day), ...virtualIn(view, day)].map(([id, mapping]) => entryOf(id, mapping, version)),
   }))
 }
 
@@ -86,6 +87,14 @@ function offersIn(view: View, day: string): [id: string, mapping: Mapping][] {
   const mappings = models.flatMap(model => shownMappings(model, view, noFlags, day))
   return [...new Map(mappings.filter(one => isOffered(one, 'chat')).map(one => [offerOf(one), one]))]
 }
+
+/** Virtual models whose targets all chat, each with its first offer under its own name. */
+const virtualIn = (view: View, day: string): [id: string, mapping: Mapping][] =>
+  [...(view.catalog.virtual?.values() ?? [])].flatMap(one => {
+    const listed = virtualListed(one, view, noFlags, day)
+    if (!listed?.mappings.every(mapping => isOffered(mapping, 'chat'))) return []
+    return [[listed.id, Object.assign({}, listed.mappings[0]!, { model: listed.model })]]
+  })
 
 function entryOf(id: string, { model, provider, pricing }: Mapping, specificationVersion: string): object {
   const { prompt: input, completion: output, input_cache_read, input_cache_write } = pricing

@@ -11,7 +11,7 @@ import { jsonReply } from './leased-pieces.ts'
 import { listing } from './listings.ts'
 import { entryOf, nameOf } from './model-entry.ts'
 import { type Flags, flags, noFlags, shownMappings, today, type View, viewOf, wantedOf } from './model-view.ts'
-import { virtualEntry } from './virtual-entry.ts'
+import { virtualEntry, virtualListed } from './virtual-entry.ts'
 
 /** The form is that of the client's wire: OpenAI, Anthropic or Google. */
 export const models: Endpoint = {
@@ -62,12 +62,16 @@ interface Listed {
   readonly id: string
   readonly model: Model
   readonly mappings: readonly Mapping[]
+  /** Absent where one free offer is enough. */
+  readonly free?: boolean
 }
 
 /** The caller's view of the catalogue, with some flags set. */
 export function listedModels(ex: Exchange, wanted: Partial<Flags>): Listed[] {
   const all = { ...noFlags, ...wanted }
-  return shownModels(viewOf(ex, all), all, today(ex.at))
+  const [view, day] = [viewOf(ex, all), today(ex.at)]
+  const virtual = [...(view.catalog.virtual?.values() ?? [])].flatMap(one => virtualListed(one, view, all, day) ?? [])
+  return [...shownModels(view, all, day), ...virtual]
 }
 
 function shownModels(view: View, wanted: Flags, day: string): Listed[] {

@@ -1,6 +1,7 @@
 /** `GET /v1/realtime`, a WebSocket to a model, and the client secrets by which browsers open one (docs/realtime.md). */
 
 import { clientSecrets, realtime as codec, secretsOf } from '../codecs/realtime.ts'
+import type { RouteRule } from '../core/catalog.ts'
 import type { Endpoint } from '../core/endpoint.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { catalogOf } from '../core/policy.ts'
@@ -13,7 +14,7 @@ import { realtime as operation } from '../operations/realtime/index.ts'
 import type { RealtimeRequest, SessionSettings } from '../operations/realtime/request.ts'
 import { openSession } from '../realtime/open.ts'
 import { isFunctions, transcriptionAt } from '../realtime/settings.ts'
-import { plan } from '../routing/plan.ts'
+import { namedModels, namesMeant, plansOf } from '../routing/named-models.ts'
 import { isByok } from '../routing/policy.ts'
 import { RequestQuery } from '../routing/query.ts'
 
@@ -38,7 +39,7 @@ export const realtime: readonly Endpoint[] = [
     body: 'none',
     upgrade: true,
     check: checkOpening,
-    serve: openSession,
+    serve: (ex, services) => openSession(ex, services, name => namesMeant(queryOf(ex), name)),
   },
   {
     ...row,
@@ -84,9 +85,11 @@ async function mint(ex: Exchange, services: Services): Promise<Reply> {
   const request = (await ex.readRequest()) as RealtimeRequest
   const session = request.session!
   ex.requested.model = request.model
+  const count = ({ name, deny }: RouteRule) => services.metrics.ruleApplied(name, deny === undefined ? 'use' : 'deny')
+  const named = namedModels(queryOf(ex), services.random, count)
   checkSession(session)
   checkPlan(ex, principal)
-  const { targets } = plan(new RequestQuery(ex, catalogOf(ex), request, undefined, true), { auto: [] })
+  const targets = plansOf(named, { auto: [] }).flatMap(({ found }) => found.targets)
   checkTranscription(ex, session, targets)
   await checkMoney(principal, targets, services)
   const seconds = Math.min(LIFE.most, Math.max(LIFE.least, request.seconds ?? LIFE.usual))
@@ -96,13 +99,15 @@ async function mint(ex: Exchange, services: Services): Promise<Reply> {
     session: JSON.stringify(session),
     expiresAt: expiresAt * 1000,
   })
-  const { model } = targets[0]!.mapping
+  const { virtual = targets[0]!.mapping.model.id } = named[0]!
   return value({
     value: secret,
     expires_at: expiresAt,
-    session: { id, object: 'realtime.session', type: session.type, model: model.id },
+    session: { id, object: 'realtime.session', type: session.type, model: virtual },
   })
 }
+
+const queryOf = (ex: Exchange): RequestQuery => new RequestQuery(ex, catalogOf(ex), ex.request!, undefined, true)
 
 function checkSession(session: SessionSettings): void {
   if (session.type === 'transcription') return
@@ -135,7 +140,8 @@ function checkTranscription(ex: Exchange, session: SessionSettings, targets: rea
   const name = session.type === 'realtime' ? session.audio?.input?.transcription?.model : undefined
   if (name === undefined) return
   const path = 'session.audio.input.transcription.model'
-  const found = targets.flatMap(({ provider }) => transcriptionAt(catalogOf(ex), name, provider) ?? [])[0]
+  const meant = namesMeant(queryOf(ex), name)
+  const found = targets.flatMap(({ provider }) => transcriptionAt(catalogOf(ex), meant, provider) ?? [])[0]
   if (!found) {
     const message = `${path}: no provider of the session's model transcribes by "${name.slice(0, 100)}".`
     throw errors.unsupported(message, path, 'transcription_model_not_supported')

@@ -1,20 +1,59 @@
-/** The entry of a virtual model: what all of its targets can. */
+/** Entries of virtual models: what all of their targets can. */
 import type { CatalogEntry } from '../codecs/catalog-entry.ts'
 import type { VirtualModel } from '../core/catalog.ts'
+import { isFree } from '../core/offer.ts'
+import type { Mapping, Model } from '../core/translator.ts'
 import { resolve } from '../routing/resolve.ts'
 import { allTargetsOf } from '../routing/virtual-models.ts'
 import { entryOf, nameOf } from './model-entry.ts'
 import { type Flags, shownMappings, type View } from './model-view.ts'
 
-/** Undefined where the caller may see none of its targets. */
-export function virtualEntry(virtual: VirtualModel, view: View, wanted: Flags, day: string): CatalogEntry | undefined {
-  const entries = allTargetsOf(virtual, view.catalog).flatMap(name => {
+/** A target with its visible offers; at least one. */
+interface Shown {
+  readonly model: Model
+  readonly mappings: readonly Mapping[]
+}
+
+/** The targets that the caller may see. */
+const shownTargets = (virtual: VirtualModel, view: View, wanted: Flags, day: string): readonly Shown[] =>
+  allTargetsOf(virtual, view.catalog).flatMap(name => {
     const meant = resolve(view.catalog, name)
     if (meant.kind !== 'model') return []
     const { model, provider } = meant
     const mappings = shownMappings(model, view, wanted, day).filter(one => !provider || one.provider === provider)
-    return mappings.length > 0 ? [entryOf(model, nameOf(model), mappings, model.stability)] : []
+    return mappings.length > 0 ? [{ model, mappings }] : []
   })
+
+/** A virtual model in the form of a model, whose offers can what all of its targets can. Undefined as for `virtualEntry`. */
+export function virtualListed(virtual: VirtualModel, view: View, wanted: Flags, day: string) {
+  const targets = shownTargets(virtual, view, wanted, day)
+  const [first] = targets
+  if (!first) return undefined
+  const supports = new Set(
+    shared(targets.map(({ mappings }) => [...new Set(mappings.flatMap(one => [...one.supports]))])),
+  )
+  const contextLength = smallest(targets.map(({ model, mappings }) => longest(model, mappings, 'contextLength')))
+  const maxOutput = smallest(targets.map(({ model, mappings }) => longest(model, mappings, 'maxOutput')))
+  const { id, name } = virtual
+  const output = shared(targets.map(({ model }) => model.output))
+  return {
+    id,
+    model: Object.assign({}, first.model, { id, name, description: undefined, aliases: [], output }),
+    mappings: targets.flatMap(({ mappings }) =>
+      mappings.map(one => Object.assign({}, one, { supports, contextLength, maxOutput })),
+    ),
+    free: targets.every(({ mappings }) => mappings.some(isFree)),
+  }
+}
+
+const longest = (model: Model, mappings: readonly Mapping[], of: 'contextLength' | 'maxOutput'): number | undefined =>
+  Math.max(0, ...mappings.map(one => one[of] ?? model[of] ?? 0)) || undefined
+
+/** Undefined where the caller may see none of its targets. */
+export function virtualEntry(virtual: VirtualModel, view: View, wanted: Flags, day: string): CatalogEntry | undefined {
+  const entries = shownTargets(virtual, view, wanted, day).map(({ model, mappings }) =>
+    entryOf(model, nameOf(model), mappings, model.stability),
+  )
   const [first] = entries
   if (!first) return undefined
   return Object.assign({}, first, {

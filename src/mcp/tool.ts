@@ -29,6 +29,8 @@ export interface ListedModel {
   readonly id: string
   readonly model: Model
   readonly mappings: readonly Mapping[]
+  /** Absent where one free offer is enough. */
+  readonly free?: boolean
 }
 /** Which models a list includes. */
 interface ModelFilter {

@@ -9,7 +9,7 @@ import type { ProviderSocket, Services } from '../core/ports.ts'
 import type { Reply } from '../core/reply.ts'
 import type { Mapping } from '../core/translator.ts'
 import { isObject, type Json } from '../json/json.ts'
-import { errors, type GatewayError } from '../lib/error.ts'
+import { errors, GatewayError } from '../lib/error.ts'
 import type { RealtimeRequest } from '../operations/realtime/request.ts'
 import { accessError } from '../policy/access-check.ts'
 import { readProviderError, upstreamError } from '../wire/upstream-error.ts'
@@ -29,14 +29,17 @@ const NO_EVENT = `its first message is not an event of ${MAX_FIRST} bytes at mos
 /** Providers' own errors have no status: what they say after they have opened a connection is theirs to answer for. */
 const FAULT_STATUS = 502
 
+/** Names of the models that a name stands for. Throws a GatewayError for one that rules deny. */
+type Meant = (name: string) => readonly string[]
+
 const openSessions = new OpenSessions()
 
 /** Answers the upgrade of a request; rejects with a GatewayError before the WebSocket is open. */
-export async function openSession(ex: Exchange, services: Services): Promise<Reply> {
+export async function openSession(ex: Exchange, services: Services, meant: Meant): Promise<Reply> {
   const leave = await openSessions.enter(ex, services)
   try {
     if (ex.signal.reason) throw ex.signal.reason
-    const session = await begin(ex, services)
+    const session = await begin(ex, services, meant)
     openSessions.add(session)
     ex.signal.listen(() => session.shutDown())
     void session.ended.then(leave)
@@ -47,7 +50,7 @@ export async function openSession(ex: Exchange, services: Services): Promise<Rep
   }
 }
 
-async function begin(ex: Exchange, services: Services): Promise<Session> {
+async function begin(ex: Exchange, services: Services, meant: Meant): Promise<Session> {
   const { realtime: limits } = ex.snapshot
   const target = ex.target!
   ex.timings.sent = performance.now()
@@ -64,6 +67,8 @@ async function begin(ex: Exchange, services: Services): Promise<Session> {
     const { session, transcribes, model } = ex.request as RealtimeRequest
     const context: SettingsContext = {
       ...{ target, transcribes, catalog: catalogOf(ex), form: target.translator.realtime! },
+      requested: model,
+      meant: name => namesOf(name, meant),
       isAllowed: mapping => isAllowed(mapping, ex, services.now()),
       hasInstructions: session?.type === 'realtime' && session.instructions !== undefined,
     }
@@ -87,6 +92,19 @@ async function begin(ex: Exchange, services: Services): Promise<Session> {
     provider.socket.destroy()
     if (!(thrown instanceof EventError)) throw thrown
     throw errors.unsupported(thrown.message, thrown.param ?? 'session', thrown.code)
+  }
+}
+
+function namesOf(name: string, meant: Meant): readonly string[] {
+  try {
+    return meant(name)
+  } catch (thrown) {
+    if (!(thrown instanceof GatewayError)) throw thrown
+    throw new EventError(
+      thrown.code ?? 'transcription_model_not_allowed',
+      thrown.message,
+      'session.audio.input.transcription.model',
+    )
   }
 }
 

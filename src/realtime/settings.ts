@@ -29,6 +29,10 @@ export interface Settings {
 export interface SettingsContext {
   readonly target: Target
   readonly catalog: Catalog
+  /** The model of the session, as its client names it. */
+  readonly requested: string
+  /** Names that a model beside the session's stands for. Throws an EventError for one that rules deny. */
+  readonly meant: (name: string) => readonly string[]
   readonly form: RealtimeForm
   readonly transcribes: boolean
   /** A client secret has set them. */
@@ -37,8 +41,11 @@ export interface SettingsContext {
   readonly isAllowed: (mapping: Mapping) => boolean
 }
 
-/** The mapping by which a provider transcribes, by any name of its model. */
-export function transcriptionAt(catalog: Catalog, name: string, provider: Provider): Mapping | undefined {
+/** The mapping by which a provider transcribes, by any name of the first model that it has. */
+export const transcriptionAt = (catalog: Catalog, names: readonly string[], provider: Provider): Mapping | undefined =>
+  names.flatMap(name => transcriptionOffer(catalog, name, provider) ?? [])[0]
+
+function transcriptionOffer(catalog: Catalog, name: string, provider: Provider): Mapping | undefined {
   const model = catalog.models.get(name) ?? catalog.aliases.get(name)
   const bare = name.startsWith(`${provider.id}/`) ? name.slice(provider.id.length + 1) : undefined
   const own = model ?? (bare === undefined ? undefined : catalog.models.get(bare))
@@ -158,7 +165,7 @@ export function checkSettings(wanted: Readonly<Json>, context: SettingsContext, 
       throw new EventError('unsupported_parameter', message, `${at}.${unknown.slice(0, 64)}`)
     }
   }
-  if (wanted.model !== undefined && !isNameOf(wanted.model, mapping)) {
+  if (wanted.model !== undefined && wanted.model !== context.requested && !isNameOf(wanted.model, mapping)) {
     throw new EventError(
       'model_locked',
       `The model of the session is "${mapping.model.id}", and stays that.`,
@@ -186,8 +193,9 @@ function transcriptionOf(wanted: Readonly<Json>, before: Mapping | undefined, co
   if (typeof model !== 'string') {
     throw new EventError('transcription_model_required', 'Name the model that transcribes.', path)
   }
-  const { catalog, target } = context
-  const found = transcriptionAt(catalog, model, target.provider)
+  const { catalog, target, requested, transcribes } = context
+  const isOwn = transcribes && model === requested
+  const found = isOwn ? target.mapping : transcriptionAt(catalog, context.meant(model), target.provider)
   if (!found) {
     const message = `"${model.slice(0, 100)}" does not transcribe at ${target.provider.id}.`
     throw new EventError('transcription_model_not_supported', message, path)

@@ -34,6 +34,14 @@ export function namesOne(query: RoutingQuery): boolean {
   return !virtualOf(query.catalog, model) && !ruleFor(model, query)
 }
 
+/** Names of the models that a name beside the request's own stands for. Throws a 403 where a rule denies it. */
+export function namesMeant(query: RoutingQuery, name: string): readonly string[] {
+  const { use = name, deny } = ruleFor(name, query) ?? {}
+  if (deny !== undefined) throw errors.modelDenied(deny)
+  const virtual = virtualOf(query.catalog, use)
+  return virtual ? targetsOf(virtual, query, Math.random).map(target => target.name) : [use]
+}
+
 /** In the order in which they are to be tried; at least one. Throws the 4xx that names what is unknown. */
 export function namedModels(
   query: RoutingQuery,

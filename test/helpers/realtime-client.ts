@@ -10,6 +10,7 @@ export interface ClientOptions {
   readonly key?: string
   /** Offered in place of a key. */
   readonly protocols?: string[]
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 export class RealtimeClient {
@@ -19,7 +20,8 @@ export class RealtimeClient {
   #wake = (): void => undefined
 
   constructor(gateway: Pick<Gateway, 'url' | 'key'>, query = '?model=voice', options: ClientOptions = {}) {
-    const headers = options.protocols ? {} : { authorization: `Bearer ${options.key ?? gateway.key}` }
+    const credential = options.protocols ? {} : { authorization: `Bearer ${options.key ?? gateway.key}` }
+    const headers = { ...credential, ...options.headers }
     const url = `${gateway.url.replace('http', 'ws')}/v1/realtime${query}`
     this.ws = new WebSocket(url, options.protocols ?? [], { headers })
     this.ws.on('error', () => undefined)
@@ -39,12 +41,12 @@ export class RealtimeClient {
     this.ws.send(JSON.stringify(event))
   }
 
-  /** The next event of a type, from the first that was not taken. */
-  async until(type: string): Promise<SentEvent> {
+  /** The next event of one of the types, from the first that was not taken. */
+  async until(...types: string[]): Promise<SentEvent> {
     for (;;) {
-      const at = this.got.findIndex(event => event.type === type)
+      const at = this.got.findIndex(event => types.includes(event.type))
       if (at >= 0) return this.got.splice(0, at + 1).at(-1)!
-      if (this.ws.readyState > WebSocket.OPEN) throw new Error(`closed before ${type}`)
+      if (this.ws.readyState > WebSocket.OPEN) throw new Error(`closed before ${types.join(' and ')}`)
       await new Promise<void>(resolve => {
         this.#wake = resolve
       })

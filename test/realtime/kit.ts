@@ -221,6 +221,8 @@ export async function opened(opening: Opening = {}) {
   const context: SettingsContext = {
     target: { ...to, ...(credential && { credential: { ...to.credential!, ...credential } }) },
     catalog: catalog as Catalog,
+    requested: to.mapping.model.id,
+    meant: name => [name],
     form: realtime.realtime!,
     transcribes,
     hasInstructions: false,

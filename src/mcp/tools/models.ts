@@ -119,7 +119,7 @@ function rowOf(listed: ListedModel): Infer<typeof row> {
     pricing: { input: perMillion(prompt), output: perMillion(completion), unit: 'USD per million tokens' },
     contextLength: largest(mappings.map(mapping => mapping.contextLength ?? model.contextLength)),
     maxOutput: largest(mappings.map(mapping => mapping.maxOutput ?? model.maxOutput)),
-    free: mappings.some(isFree),
+    free: listed.free ?? mappings.some(isFree),
     stability: model.stability ?? 'stable',
     deprecatedAt: model.deprecatedAt ?? null,
     deactivatedAt: model.deactivatedAt ?? null,
