@@ -90,6 +90,7 @@ function linkModel(
     description: entry.description,
     family: entry.family,
     aliases,
+    ...(entry.hidden && { hidden: true as const }),
     created: entry.created === undefined ? 0 : Date.parse(entry.created) / 1000,
     tokenizer: entry.tokenizer,
     imageTokens: entry.image_tokens && linkImageTokens(entry.image_tokens),

@@ -13,6 +13,7 @@ import { linkMappings } from './mapping.ts'
 import { linkProvider, type WireRegistries } from './provider.ts'
 import type { MappingEntry } from './schemas/offer.ts'
 import { mappingsIn, type ProviderFile, providerFile } from './schemas/provider.ts'
+import { MODEL_ID } from './schemas/terms.ts'
 import { type Path, Source } from './source.ts'
 import { check } from './validate.ts'
 import type { Bounds } from './yaml.ts'
@@ -94,6 +95,10 @@ function declarationOf(
     throw source.error(`"${provider}" is the id of a shared provider; choose another id`, ['provider'])
   }
   for (const [index, { model }] of models.entries()) {
+    if (!shared.models.has(model) && !MODEL_ID.test(model)) {
+      const message = `expected a model id of letters, digits and ".", "_", ":", "-", got "${model}"`
+      throw source.error(message, ['models', index, 'model'])
+    }
     const meant = shared.models.has(model) ? undefined : shared.aliases.get(model)
     if (meant) throw source.error(`"${model}" is an alias of "${meant.id}"; write that`, ['models', index, 'model'])
   }

@@ -26,23 +26,32 @@ export function linkVirtual(
   const all = new Map<string, Written>()
   for (const { source, value } of files) {
     for (const [index, written] of value.virtual_models.entries()) {
-      const { id, name = id, strategy, use, sticky } = written
+      const { id, name = id, hidden, strategy, use, sticky } = written
       const path = ['virtual_models', index]
-      const isModel = catalog.models.has(id) || catalog.aliases.has(id) || catalog.pinned?.has(id)
+      const shown = catalog.models.get(id)
+      const isModel = (shown && !shown.hidden) || catalog.aliases.has(id) || catalog.pinned?.has(id)
       if (isModel) throw source.error(`"${id}" already names a model; choose another id`, [...path, 'id'])
       if (RESERVED.includes(id)) throw source.error(`"${id}" is reserved; choose another id`, [...path, 'id'])
+      if (id.split('*').length > 2) throw source.error('expected one "*" at most', [...path, 'id'])
       if (all.has(id)) throw source.error(`the virtual model "${id}" is defined twice; keep one`, [...path, 'id'])
       const targets = use.map(one => {
         const { model, weight = 1, when } = typeof one === 'string' ? { model: one } : one
         return { model, weight, when }
       })
-      const model = { id, name, strategy, sticky: sticky === 'session', use: targets }
+      const model = {
+        id,
+        name,
+        ...((hidden || id.includes('*')) && { hidden: true }),
+        strategy,
+        sticky: sticky === 'session',
+        use: targets,
+      }
       all.set(id, { model, written, source, path })
     }
   }
   for (const { model, source, path } of all.values()) {
     for (const [index, target] of model.use.entries()) {
-      const issue = all.has(target.model) ? undefined : issueOf(target.model, catalog, all.keys())
+      const issue = all.has(target.model) ? undefined : issueOf(example(target.model), catalog, all.keys())
       if (issue !== undefined) throw source.error(issue, [...path, 'use', index])
     }
   }
@@ -57,12 +66,17 @@ export function linkVirtual(
   return models
 }
 
+/** A name that a target with `*` may come to. */
+const example = (target: string): string => target.replace('*', 'any')
+
 /** Operations of all targets. */
 function operationsOf(model: VirtualModel, all: ReadonlyMap<string, VirtualModel>, catalog: Catalog): Set<string> {
   const found = new Set<string>()
   for (const { model: target } of model.use) {
     const nested = all.get(target)
-    const operations = nested ? operationsOf(nested, all, catalog) : (modelOf(target, catalog)?.operations ?? ['chat'])
+    const operations = nested
+      ? operationsOf(nested, all, catalog)
+      : (modelOf(example(target), catalog)?.operations ?? ['chat'])
     for (const operation of operations) found.add(operation)
   }
   return found

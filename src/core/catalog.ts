@@ -26,6 +26,8 @@ export interface OpenModels {
 export interface VirtualModel {
   readonly id: string
   readonly name: string
+  /** Not listed. */
+  readonly hidden?: boolean | undefined
   readonly strategy: 'order' | 'weight' | 'price' | 'latency'
   /** Whether all requests of a session try the targets in the same order. */
   readonly sticky: boolean

@@ -137,6 +137,8 @@ export interface Model {
   readonly description: string | undefined
   readonly family: string
   readonly aliases: readonly string[]
+  /** Not listed. */
+  readonly hidden?: true | undefined
   readonly created: number
   readonly tokenizer: string | undefined
   /** How its vendor counts images of a prompt; undefined where that is not published. */

@@ -84,7 +84,7 @@ function listOf(ex: Exchange): Buffer | Promise<Buffer> {
 function offersIn(view: View, day: string): [id: string, mapping: Mapping][] {
   const { catalog } = view
   const models = [...catalog.models.values(), ...foundOffers(catalog).map(({ model }) => model)]
-  const mappings = models.flatMap(model => shownMappings(model, view, noFlags, day))
+  const mappings = models.flatMap(model => (model.hidden ? [] : shownMappings(model, view, noFlags, day)))
   return [...new Map(mappings.filter(one => isOffered(one, 'chat')).map(one => [offerOf(one), one]))]
 }
 

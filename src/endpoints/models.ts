@@ -55,7 +55,9 @@ function list(view: View, wanted: Flags, day: string): Buffer | Promise<Buffer> 
 }
 
 const virtualEntries = (view: View, wanted: Flags, day: string) =>
-  [...(view.catalog.virtual?.values() ?? [])].flatMap(one => virtualEntry(one, view, wanted, day) ?? [])
+  [...(view.catalog.virtual?.values() ?? [])].flatMap(one =>
+    one.hidden ? [] : (virtualEntry(one, view, wanted, day) ?? []),
+  )
 
 /** A model under its name for requests, with its visible offers. */
 interface Listed {
@@ -78,7 +80,7 @@ function shownModels(view: View, wanted: Flags, day: string): Listed[] {
   const all: Listed[] = []
   const { catalog } = view
   for (const model of [...catalog.models.values(), ...foundOffers(catalog).map(({ model }) => model)]) {
-    const mappings = shownMappings(model, view, wanted, day)
+    const mappings = model.hidden ? [] : shownMappings(model, view, wanted, day)
     if (mappings.length > 0) all.push({ id: nameOf(model), model, mappings })
   }
   return all

@@ -11,8 +11,53 @@ type Facts = Pick<
   'operation' | 'catalog' | 'asker' | 'principal' | 'tags' | 'promptTokens' | 'session' | 'tenant'
 >
 
-/** The virtual model of a name, if it is one. */
-export const virtualOf = ({ virtual }: Catalog, name: string): VirtualModel | undefined => virtual?.get(name)
+/** The virtual model of a name, if it is one: that of this id, else the longest pattern that no other name goes before. */
+export const virtualOf = (catalog: Catalog, name: string): VirtualModel | undefined =>
+  catalog.virtual && (catalog.virtual.get(name) ?? patterned(catalog, catalog.virtual, name))
+
+interface Pattern {
+  readonly model: VirtualModel
+  readonly start: string
+  readonly end: string
+}
+
+const patterns = new WeakMap<object, readonly Pattern[]>()
+
+/** Ids with a `*`, the longest first. */
+function patternsOf(virtual: ReadonlyMap<string, VirtualModel>): readonly Pattern[] {
+  let found = patterns.get(virtual)
+  if (!found) {
+    found = [...virtual.values()]
+      .filter(({ id }) => id.includes('*'))
+      .sort((one, other) => other.id.length - one.id.length)
+      .map(model => {
+        const [start = '', end = ''] = model.id.split('*')
+        return { model, start, end }
+      })
+    patterns.set(virtual, found)
+  }
+  return found
+}
+
+/** The virtual model of a name that fits a pattern: the rest of the name takes the place of `*` in its targets. */
+function patterned(
+  { models, aliases, pinned }: Catalog,
+  virtual: ReadonlyMap<string, VirtualModel>,
+  name: string,
+): VirtualModel | undefined {
+  const all = patternsOf(virtual)
+  if (all.length === 0 || name === 'auto' || aliases.has(name) || pinned?.has(name)) return undefined
+  const known = models.get(name)
+  if (known && !known.hidden) return undefined
+  const pattern = all.find(
+    ({ start, end }) => name.length > start.length + end.length && name.startsWith(start) && name.endsWith(end),
+  )
+  if (!pattern) return undefined
+  const { model, start, end } = pattern
+  const rest = name.slice(start.length, name.length - end.length)
+  const use = model.use.map(target => Object.assign({}, target, { model: target.model.replace('*', () => rest) }))
+  return Object.assign({}, model, { id: name, name, use })
+}
 
 /** A model that a virtual model stands for, and the preset of its requests. */
 interface Meant {
@@ -34,7 +79,7 @@ export function targetsOf(model: VirtualModel, query: Facts, random: () => numbe
 export const allTargetsOf = (model: VirtualModel, catalog: Catalog): readonly string[] => [
   ...new Set(
     model.use.flatMap(target => {
-      const nested = virtualOf(catalog, target.model)
+      const nested = catalog.virtual?.get(target.model)
       return nested ? allTargetsOf(nested, catalog) : [target.model]
     }),
   ),
@@ -53,7 +98,7 @@ function expanded(
   const able = model.use.filter(({ when }) => !when || isMet(when, query))
   const ordered = model.strategy === 'weight' ? leadByWeight(able, drawOf(model, query, random)) : able
   return ordered.flatMap(target => {
-    const nested = virtualOf(query.catalog, target.model)
+    const nested = query.catalog.virtual?.get(target.model)
     return nested ? expanded(nested, query, { preset, sorted }, random) : [{ name: target.model, preset, sorted }]
   })
 }

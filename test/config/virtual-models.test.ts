@@ -22,11 +22,27 @@ t.test('without routes there are no virtual models', async t => {
   t.equal((await load({})).catalog.virtual, undefined)
 })
 
+t.test('a hidden model leaves its name to a virtual model', async t => {
+  const { catalog } = await routed('  - { id: acme/hid, use: [acme-large] }\n  - { id: "any/*", use: [acme-l] }\n')
+  t.equal(catalog.virtual!.get('acme/hid')?.hidden, undefined)
+  t.equal(catalog.virtual!.get('any/*')?.hidden, true)
+  const files = {
+    [GATEWAY]: gatewayYaml.replace('catalog: {', 'catalog: { routes: ./routes.d,'),
+    'config/routes.d/own.yaml': 'virtual_models: [{ id: chat/One model, use: [acme-large] }]\n',
+    'config/models.d/hidden.yaml':
+      'models: [{ id: chat/One model, name: One, family: own, hidden: true, input: [text], output: [text] }]\n',
+  }
+  const both = (await load(files)).catalog
+  t.equal(both.models.get('chat/One model')?.hidden, true)
+  t.ok(both.virtual!.has('chat/One model'))
+})
+
 const refused: readonly (readonly [yaml: string, said: string])[] = [
   ['  - { id: x, use: [acme-larg] }', '2:20: unknown model "acme-larg"; did you mean "acme-large"?'],
   ['  - { id: x, use: [acm/acme-large] }', '2:20: unknown provider "acm"; did you mean "acme"?'],
   ['  - { id: acme-l, use: [acme-large] }', '2:11: "acme-l" already names a model; choose another id'],
   ['  - { id: auto, use: [acme-large] }', '2:11: "auto" is reserved; choose another id'],
+  ['  - { id: "a*b*", use: [acme-large] }', '2:11: expected one "*" at most'],
   ['  - { id: x, use: [x] }', '2:20: "x" uses "x": remove one of these targets'],
   [
     '  - { id: x, use: [acme-large, y] }\n  - { id: y, use: [x] }',

@@ -25,6 +25,9 @@ const more = [
   { id: 'by-key', use: [{ model: 'second', when: { keys: ['no-such-key'] } }, 'third'] },
   { id: 'by-context', use: ['tight', 'first'] },
   { id: 'seeing', use: ['tight', 'sighted'] },
+  { id: 'unlisted', hidden: true, use: ['first'] },
+  { id: 'Team/One model', use: ['first'] },
+  { id: 'any/*', use: ['wild/*', 'first'] },
 ]
 const gateway = await startGateway(t, {
   providers: {
@@ -38,6 +41,7 @@ const gateway = await startGateway(t, {
       wires: { chat: 'anthropic.messages' },
       models: [offer('second', '3')],
     },
+    wild: { base_url: upstream.url('wild'), models: [], open: { unpriced: 'allow' } },
     answers: { base_url: upstream.url('answers'), wires: { chat: 'openai.responses' }, models: [offer('third', '5')] },
   },
   config: { catalog: { routes: './routes.d' } },
@@ -190,6 +194,30 @@ t.test('rules move and refuse requests, on each client wire', async t => {
   const explained = await explain({ model: 'costly', tags: 'team=research' })
   t.match(explained, { rule: 'rules.yaml#1', choice: 'claude/second' })
   t.match(await explain({ model: 'retired' }).catch(String), /rules.yaml#3/)
+})
+
+t.test('a pattern stands for the names that fit it, and goes on to its further targets', async t => {
+  await gateway.restart()
+  await play([up])
+  await upstream.script('wild', [up, { status: 500 }])
+  const asked = async (model: string) =>
+    ((await (await gateway.chat({ model, messages })).json()) as { metadata: Metadata }).metadata
+  t.match(await asked('any/new-model'), { requested_model: 'any/new-model', used_model: 'new-model' })
+  t.match((await upstream.record('wild'))[0]!.body, { model: 'new-model' })
+  t.match(await asked('any/other'), { requested_model: 'any/other', used_model: 'first' })
+  t.match(await (await gateway.get('/v1/models/any/new-model')).json(), { id: 'any/new-model' })
+})
+
+t.test('hidden models and patterns are called but not listed', async t => {
+  await gateway.restart()
+  await play([up, up])
+  for (const model of ['unlisted', 'Team/One model']) {
+    t.equal((await gateway.chat({ model, messages })).status, 200, model)
+  }
+  const { data } = (await (await gateway.get('/v1/models')).json()) as { data: { id: string }[] }
+  const ids = data.map(({ id }) => id)
+  t.ok(ids.includes('Team/One model'))
+  for (const id of ['unlisted', 'any/*']) t.notOk(ids.includes(id), id)
 })
 
 t.test('a virtual model is listed with what all of its targets can', async t => {

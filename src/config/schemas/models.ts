@@ -1,6 +1,6 @@
 /** The schema of `config/models.d/<family>.yaml`. Unknown keys are rejected. */
 import { type Infer, s } from '../../core/schema.ts'
-import { called, count, date, lifecycle, modelId, text } from './terms.ts'
+import { called, count, date, lifecycle, modelId, modelName, text } from './terms.ts'
 
 const modality = s.enum('text', 'image', 'audio', 'video', 'file', 'embedding', 'rerank', 'moderation', 'decision')
 /** A formula that the vendor publishes: `min(max, base + per_patch * patches)`. */
@@ -12,11 +12,13 @@ const imageTokens = s.object({
   max: s.integer({ minimum: 1 }),
 })
 const model = s.object({
-  id: modelId,
+  id: modelName,
   name: text,
   description: s.optional(s.string()),
   family: text,
   aliases: s.default(s.array(modelId), []),
+  /** Leaves it out of listings. A virtual model may have the same id, and is then what the bare name means. */
+  hidden: s.optional(s.boolean()),
   created: s.optional(date),
   tokenizer: s.optional(s.string()),
   image_tokens: s.optional(imageTokens),

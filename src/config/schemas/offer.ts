@@ -2,7 +2,7 @@
 import { capabilities } from '../../core/provider-settings.ts'
 import { type Infer, s } from '../../core/schema.ts'
 import { pricing, tier } from './pricing.ts'
-import { called, count, date, lifecycle, list, mapOf, modelId, name, text } from './terms.ts'
+import { called, count, date, lifecycle, list, mapOf, modelName, name, text } from './terms.ts'
 
 const state = called('true, false or a word', s.either(s.boolean(), text))
 /**
@@ -66,7 +66,7 @@ const offer = {
   ...lifecycle,
 }
 /** An offer of a model of the catalogue; `id` is the provider's name for it, by default the model's. */
-export const mapping = s.object({ model: modelId, id: s.optional(name), ...offer })
+export const mapping = s.object({ model: modelName, id: s.optional(name), ...offer })
 
 /** Capabilities assumed of models that no file lists: the provider rejects what it does not support. */
 const openSupports = [

@@ -1,6 +1,6 @@
 /** The schema of `config/routes.d/*.yaml`. Unknown keys are rejected. */
 import { type Infer, s } from '../../core/schema.ts'
-import { called, count, modelId, name, text } from './terms.ts'
+import { called, count, modelName, name, text } from './terms.ts'
 
 const names = s.optional(s.array(text, { minItems: 1 }))
 const tagValues = s.either(s.string(), s.array(s.string(), { minItems: 1 }))
@@ -17,8 +17,10 @@ const when = s.object({
 const target = called('the id of a model, or "<provider>/<model>"', text)
 const fields = s.record(s.unknown(), { maxProperties: 100 })
 const virtualModel = s.object({
-  id: modelId,
+  id: modelName,
   name: s.optional(name),
+  /** Leaves it out of listings. */
+  hidden: s.optional(s.boolean()),
   strategy: s.default(s.enum('order', 'weight', 'price', 'latency'), 'order'),
   use: s.array(
     s.either(

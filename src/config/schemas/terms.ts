@@ -8,6 +8,11 @@ export const modelId = s.string({
   pattern: MODEL_ID.source,
   description: 'a model id of letters, digits and ".", "_", ":", "-", such as "acme-large"',
 })
+/** Names a model as other gateways do, such as "openai/gpt-5" or "My model": printable, without outer spaces. */
+export const modelName = s.string({
+  pattern: '^[!-~](?:[ -~]{0,126}[!-~])?$',
+  description: 'a model name of at most 128 printable ASCII characters, such as "acme-large" or "acme/large"',
+})
 /** `YYYY-MM-DD`. */
 export const date = s.string({ format: 'date', description: 'a date such as "2026-01-31"' })
 /** An http or https address. */
