@@ -6,6 +6,7 @@ import { unknownName } from '../lib/nearest.ts'
 import { linkPinned, readAliases } from './aliases.ts'
 import { travelsSafely } from './auth.ts'
 import { linkCaps } from './custom-caps.ts'
+import { linkEgress } from './egress.ts'
 import { DEFAULT_LISTEN } from './environment.ts'
 import type { ConfigFiles } from './load.ts'
 import { linkMappings, linkOpen } from './mapping.ts'
@@ -30,11 +31,12 @@ export function linkCatalog(
     models.set(id, linkModel(entry, mappings, aliases.byModel.get(id) ?? [], registries))
   }
 
+  const egress = linkEgress(files.gateway)
   const providers = new Map<string, Provider>()
   const open = new Map<string, OpenModels>()
   for (const file of files.providers) {
     if (!file.value.enabled || (isSimulated(file, registries) && !servesDemo(files.gateway.value))) continue
-    const provider = linkProvider(file, registries)
+    const provider = linkProvider(file, registries, egress)
     if (providers.has(provider.id)) {
       throw file.source.error(`the provider "${provider.id}" is defined twice; keep one`, ['provider'])
     }
@@ -46,7 +48,7 @@ export function linkCatalog(
   for (const model of models.values()) Object.freeze(model.mappings)
   const byAlias = new Map([...models.values()].flatMap(model => model.aliases.map(alias => [alias, model] as const)))
   const customCaps = linkCaps(files.gateway.value.custom_providers)
-  const catalog = { models, aliases: byAlias, providers, open, customCaps }
+  const catalog = { models, aliases: byAlias, providers, open, customCaps, egress }
   const pinned = linkPinned(aliases, catalog)
   const virtual = linkVirtual(files.routes, { ...catalog, pinned }, registries.endpoints ?? [])
   return { ...catalog, pinned, virtual, rules: linkRules(files.routes, { ...catalog, pinned, virtual }) }

@@ -44,7 +44,7 @@ const PROVIDER = /"provider":"([a-z0-9-]{1,64})"/
 /** Names with another meaning in requests and rules. */
 const RESERVED = ['auto', 'custom', 'dynamic', 'smart']
 /** Keys for operators only: they concern the gateway's own network. */
-const OPERATORS = ['allow_http', 'open', 'discover', 'organizations'] as const
+const OPERATORS = ['allow_http', 'open', 'discover', 'organizations', 'egress'] as const
 /** Headers that hold a credential or belong to the connection. */
 const FOREIGN_HEADERS =
   /^(?:(?:proxy-)?authorization|.*api-?key.*|cookie|.*token.*|.*secret.*|host|content-.*|transfer-encoding|connection|te|upgrade|expect)$/s
@@ -252,7 +252,7 @@ function linkFile(
   orgId: string,
   file: ConfigFile<ProviderFile>,
   models: ReadonlyMap<string, Model>,
-  { customCaps }: Catalog,
+  { customCaps, egress }: Catalog,
   options: CustomOptions,
 ): readonly Mapping[] {
   const { source, value } = file
@@ -274,7 +274,7 @@ function linkFile(
   if (foreign !== undefined)
     throw source.error(`the header "${foreign}" cannot be set by a manifest`, ['headers', foreign], 'key')
 
-  const linked = linkProvider(file, options)
+  const linked = linkProvider(file, options, egress)
   const provider: Provider = Object.freeze({ ...(customCaps ? capped(linked, customCaps) : linked), owner: orgId })
   return [...linkMappings(file, provider, models, options)]
 }

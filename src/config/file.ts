@@ -5,6 +5,7 @@ import { dirname } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Schema } from '../core/schema.ts'
 import { nearest } from '../lib/nearest.ts'
+import { type NamedFile, withContents } from './contents.ts'
 import { ConfigError } from './error.ts'
 import { parseFile } from './large.ts'
 import { parsedAtBuild } from './parsed.ts'
@@ -56,6 +57,8 @@ export interface ConfigFile<T> {
   readonly unset: readonly UnsetVariable[]
   /** Files referenced as `${file:…}`, as absolute paths. */
   readonly references: readonly string[]
+  /** Contents of the files that its values name, by key; undefined where they name none. */
+  readonly contents?: Readonly<Record<string, string>>
   /** Hash of the effective values; secrets count by fingerprint, `own` variables by name. */
   readonly digest: string
 }
@@ -96,6 +99,7 @@ interface ReaderOptions<T> {
   readonly secrets?: (value: unknown) => readonly Path[]
   readonly adapt?: (value: T) => T
   readonly base?: FindBase
+  readonly named?: (value: T) => readonly NamedFile[]
 }
 
 /** Finds the file that a file with these values extends: its text, and its values under those of the extending file. */
@@ -114,16 +118,22 @@ export class FileReader<T> {
   readonly #secrets: (value: unknown) => readonly Path[]
   readonly #adapt: (value: T) => T
   readonly #base: FindBase
+  readonly #named: (value: T) => readonly NamedFile[]
   readonly #cache = new Map<string, { readonly key: string; readonly file: ConfigFile<T> }>()
 
   /**
    * `secrets` finds the paths of secrets; `adapt` transforms a file's values, and the digest excludes its changes. `base`
-   * finds the file that a file extends.
+   * finds the file that a file extends, `named` the files whose contents belong to it.
    */
   constructor(
     schema: Schema<T>,
     { env, own = new Set() }: LoadOptions,
-    { secrets = () => [], adapt = value => value, base = () => Promise.resolve(undefined) }: ReaderOptions<T> = {},
+    {
+      secrets = () => [],
+      adapt = value => value,
+      base = () => Promise.resolve(undefined),
+      named = () => [],
+    }: ReaderOptions<T> = {},
   ) {
     this.#schema = schema
     this.#env = env
@@ -131,10 +141,16 @@ export class FileReader<T> {
     this.#secrets = secrets
     this.#adapt = adapt
     this.#base = base
+    this.#named = named
   }
 
   /** `name` identifies the file in errors. Throws a ConfigError. Yields to the event loop between steps. */
   async read(path: string, name: string): Promise<ConfigFile<T>> {
+    const file = await this.#read(path, name)
+    return withContents(file, this.#named(file.value), dirname(path))
+  }
+
+  async #read(path: string, name: string): Promise<ConfigFile<T>> {
     const source = new Source(name, await readText(path, name))
     const folder = dirname(path)
     const written = await resolveReferences(source.text, folder, this.#env)

@@ -3,11 +3,13 @@ import type { Dirent } from 'node:fs'
 import { readdir, realpath } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { secretPaths } from './auth.ts'
+import type { NamedFile } from './contents.ts'
 import { withEnvironment } from './environment.ts'
 import { ConfigError } from './error.ts'
 import { type ConfigFile, FileReader, type LoadOptions, sha256 } from './file.ts'
 import { modelsBelow, PACKAGED, packagedManifest, providersBelow } from './overlay.ts'
 import { systemErrorText } from './reference.ts'
+import { type EgressEntry, egressFiles } from './schemas/egress.ts'
 import { type GatewayFile, gatewayFile } from './schemas/gateway.ts'
 import { type ModelsFile, modelsFile } from './schemas/models.ts'
 import { type ProviderFile, providerFile } from './schemas/provider.ts'
@@ -56,7 +58,16 @@ export function loadGateway(path: string, options: LoadOptions): Promise<ConfigF
 }
 
 const gatewayReader = (options: LoadOptions) =>
-  new FileReader(gatewayFile, options, { adapt: value => withEnvironment(value, options.env) })
+  new FileReader(gatewayFile, options, {
+    adapt: value => withEnvironment(value, options.env),
+    named: filesOfEgress,
+  })
+
+const filesOfEgress = ({ egress }: { readonly egress?: EgressEntry | undefined }): NamedFile[] =>
+  egressFiles.flatMap(key => {
+    const file = egress?.[key]
+    return file === undefined ? [] : [{ key, path: ['egress', key], file }]
+  })
 
 /** Loads repeatedly: an unchanged file is read and hashed, not parsed. */
 export class Loader {
@@ -76,6 +87,7 @@ export class Loader {
     this.#providers = new FileReader(providerFile, options, {
       secrets: secretPaths,
       base: packagedManifest,
+      named: filesOfEgress,
     })
     this.#routes = new FileReader(routesFile, options)
     this.#paths = [this.#path]

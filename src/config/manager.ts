@@ -126,14 +126,16 @@ export class ConfigManager {
 
   #link(files: ConfigFiles): ConfigSnapshot {
     const snapshot = link(files, this.#options.registries)
-    const providers = [...snapshot.catalog.providers.values()]
-    knowSecrets(
-      'configuration',
-      providers.flatMap(({ credentials, sentSecrets }) => [
+    const { providers, egress } = snapshot.catalog
+    const password = egress?.proxy?.password
+    knowSecrets('configuration', [
+      ...[...providers.values()].flatMap(({ credentials, sentSecrets, egress }) => [
         ...credentials.map(({ secret }) => secret),
         ...(sentSecrets?.secrets ?? []),
+        ...(egress?.proxy?.password ? [egress.proxy.password] : []),
       ]),
-    )
+      ...(password ? [password] : []),
+    ])
     return snapshot
   }
 }

@@ -3,9 +3,11 @@ import { isPublicHost } from '../core/address.ts'
 import type { Op } from '../core/ops.ts'
 import type { DataPolicy } from '../core/provider-settings.ts'
 import type { Provider, Translator } from '../core/translator.ts'
+import type { Egress } from '../lib/egress.ts'
 import { unknownName } from '../lib/nearest.ts'
 import { urlOf } from '../lib/url.ts'
 import { HEADER_VALUE, linkAuth, linkCredentials, schemeOf, travelsSafely } from './auth.ts'
+import { linkProviderEgress } from './egress.ts'
 import type { ConfigFile } from './file.ts'
 import type { Registries } from './registries.ts'
 import type { ProviderFile } from './schemas/provider.ts'
@@ -15,8 +17,12 @@ import type { Path, Source } from './source.ts'
 /** Names that providers' files may use. */
 export type WireRegistries = Pick<Registries, 'wires' | 'operations'>
 
-/** Throws a ConfigError. */
-export function linkProvider(file: ConfigFile<ProviderFile>, registries: WireRegistries): Provider {
+/** `egress` is that of gateway.yaml. Throws a ConfigError. */
+export function linkProvider(
+  file: ConfigFile<ProviderFile>,
+  registries: WireRegistries,
+  egress: Egress | undefined,
+): Provider {
   const { source, value } = file
   const { timeouts } = value
   if (Object.keys(value.wires).length === 0) {
@@ -44,6 +50,7 @@ export function linkProvider(file: ConfigFile<ProviderFile>, registries: WireReg
       total: timeouts.total,
     },
     concurrency: value.concurrency,
+    egress: linkProviderEgress(file, egress),
     priority: value.priority,
     dataPolicy: dataPolicy(value),
     inlineMedia: value.inline_media ?? isInside(value.base_url),

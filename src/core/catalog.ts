@@ -94,6 +94,8 @@ export interface Catalog {
   readonly open?: ReadonlyMap<string, OpenModels>
   /** Undefined where organizations may not declare providers. */
   readonly customCaps?: CustomCaps | undefined
+  /** How connections leave that are not to a provider. */
+  readonly egress?: Provider['egress']
 }
 
 /** Bounds of organizations' own providers. */

@@ -1,5 +1,4 @@
 /** Everything that is derived from configuration files: immutable, replaced by one assignment. */
-
 import type { Router } from '../lib/router.ts'
 import type { Catalog } from './catalog.ts'
 import type { Chain } from './chain.ts'

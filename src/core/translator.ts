@@ -2,7 +2,7 @@
  * The side of the providers: what they offer, and the wires by which they are spoken to. These types name each other: an
  * offer has its wires, and a wire writes for an offer. Translators do no I/O and have no state beyond a decoder's.
  */
-
+import type { Egress } from '../lib/egress.ts'
 import type { GatewayError } from '../lib/error.ts'
 import type { SentSecrets } from '../secrets/mask.ts'
 import type { Event } from './event.ts'
@@ -61,6 +61,7 @@ export interface Provider {
   readonly concurrency: number
   /** Maximum concurrent calls to all own providers of the owner together. */
   readonly ownerConcurrency?: number
+  readonly egress?: Egress | undefined
   readonly priority: number
   readonly dataPolicy: DataPolicy
   /** It gets media as data alone, although its wire has addresses, too. */

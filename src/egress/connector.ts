@@ -1,36 +1,104 @@
 /** Connections to servers that others may name. */
 import { constants } from 'node:crypto'
-import { Socket } from 'node:net'
+import { Socket, type TcpNetConnectOpts } from 'node:net'
 import { Duplex } from 'node:stream'
-import { DEFAULT_CIPHERS } from 'node:tls'
+import { createSecureContext, DEFAULT_CIPHERS, type SecureContext } from 'node:tls'
 import { buildConnector } from 'undici'
+import type { Egress } from '../lib/egress.ts'
+import { openTunnel } from './tunnel.ts'
 
 /**
  * Without DHE: the server chooses the group, of up to 10,000 bits, and the client computes with it for 600 ms before it sees
  * a certificate. Servers that have nothing better are gone.
  */
 const CIPHERS = `${DEFAULT_CIPHERS}:!DHE`
+const TLS = { ciphers: CIPHERS, secureOptions: constants.SSL_OP_NO_RENEGOTIATION }
 
 /** Bytes that one read of the system brings at most: where more is there, an answer has paused. */
 const MAX_READ_BYTES = 64 * 1024
 /** Bytes read at once: as many as a socket keeps before it stops reading. */
 const READ_BYTES = 16 * 1024
+const CONNECT_MS = 10_000
 
 /** As undici's, with the socket that connects; undefined where none is opened. */
 export type Connector = (...given: Parameters<buildConnector.connector>) => Socket | undefined
 
-/** undici's, for http and https. */
-export function boundedConnector(options: buildConnector.BuildOptions): Connector {
-  const connect = buildConnector({ ciphers: CIPHERS, secureOptions: constants.SSL_OP_NO_RENEGOTIATION, ...options })
-  return (target, callback) => {
+/** undici's, and how connections leave. */
+export type ConnectorOptions = buildConnector.BuildOptions & {
+  readonly egress?: Egress | undefined
+  /** Resolves with the address that a proxy connects to in place of a name; rejects where none may be connected to. */
+  readonly addressOf?: ((hostname: string) => Promise<string>) | undefined
+}
+
+/** undici's, for http and https, through the proxy that `egress` has for a target. */
+export function boundedConnector({ egress, addressOf, ...options }: ConnectorOptions): Connector {
+  const connect = buildConnector({ ...TLS, ...(egress && secured(egress)), ...options })
+  const direct: Connector = (target, callback) => {
     // The types of undici leave out that it returns the socket.
-    const connecting: unknown = connect(target, (...result) => {
+    const connecting: unknown = connect(target, callback)
+    return connecting instanceof Socket ? connecting : undefined
+  }
+  const open = egress?.proxy ? tunnelled(egress, direct, { addressOf, ...options }) : direct
+  return (target, callback) =>
+    open(target, (...result) => {
       const [, socket] = result
       if (socket) boundReading(socket)
       callback(...result)
     })
-    return connecting instanceof Socket ? connecting : undefined
+}
+
+type TunnelOptions = Pick<ConnectorOptions, 'addressOf' | 'timeout'> & Pick<TcpNetConnectOpts, 'lookup' | 'onread'>
+
+/** As `direct`, but for targets that have a proxy. */
+function tunnelled(
+  egress: Egress,
+  direct: Connector,
+  { addressOf, timeout, lookup, onread }: TunnelOptions,
+): Connector {
+  // A lookup that checks targets has no say about the proxy.
+  const toProxy = { ...TLS, ...(egress.ca && authorities(egress)), ...(lookup && !addressOf && { lookup }), timeout: 0 }
+  const below = buildConnector(toProxy)
+  const plain = onread ? buildConnector(Object.assign({ onread }, toProxy)) : below
+  return (target, callback) => {
+    const { hostname, protocol, httpSocket } = target
+    const isSecure = protocol === 'https:'
+    const port = target.port || (isSecure ? '443' : '80')
+    const proxy = httpSocket ? undefined : egress.proxyFor(hostname, port)
+    if (!proxy) return direct(target, callback)
+    const to = addressOf?.(hostname).then(address => authority(address, port)) ?? authority(hostname, port)
+    const connect = isSecure ? below : plain
+    return openTunnel({ proxy, to, timeoutMs: timeout ?? CONNECT_MS, connect }, (error, socket) => {
+      if (!socket) callback(error, null)
+      else if (isSecure) direct({ ...target, httpSocket: socket }, callback)
+      else callback(null, socket)
+    })
   }
+}
+
+/** `host:port`, with IPv6 in brackets. */
+function authority(hostname: string, port: string): string {
+  const host = hostname.replace(/^\[|\]$/g, '')
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+}
+
+const contexts = new WeakMap<Egress, SecureContext>()
+
+/** TLS with the authorities and the certificate of `egress`, made once: with it the options of `TLS` are not read. */
+function secured(egress: Egress): { secureContext?: SecureContext } {
+  if (!egress.ca && !egress.client) return {}
+  const secureContext = contexts.get(egress) ?? trusting(egress, createSecureContext({ ...TLS, ...egress.client }))
+  contexts.set(egress, secureContext)
+  return { secureContext }
+}
+
+/** TLS to a proxy, which is shown no certificate. */
+const authorities = (egress: Egress) => ({ secureContext: trusting(egress, createSecureContext(TLS)) })
+
+/** Adds to the authorities that are trusted anyway, `NODE_EXTRA_CA_CERTS` among them; the option `ca` would replace them. */
+function trusting({ ca }: Egress, secure: SecureContext): SecureContext {
+  const context: { addCACert(pem: string): void } = secure.context
+  if (ca !== undefined) context.addCACert(ca)
+  return secure
 }
 
 /**

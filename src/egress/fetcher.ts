@@ -113,7 +113,9 @@ export class Fetcher {
     const isTried = isAllowed || (url.protocol === 'https:' && (anyPort || url.port === ''))
     if (url.username !== '' || url.password !== '' || !isTried) throw new AddressNotAllowed()
     return {
-      connect: isAllowed ? plainConnector({ timeout: CONNECT_MS }) : guardedConnector(CONNECT_MS, this.#resolve),
+      connect: isAllowed
+        ? plainConnector({ timeout: CONNECT_MS })
+        : guardedConnector({ timeoutMs: CONNECT_MS, resolve: this.#resolve }),
       maxHeaderSize: MAX_HEADER_BYTES,
       headersTimeout: timeoutMs,
       bodyTimeout: idleMs,

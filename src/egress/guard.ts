@@ -2,6 +2,7 @@
 import { Resolver } from 'node:dns/promises'
 import { isIP, type Socket } from 'node:net'
 import { isPublicHost, parseAddress } from '../core/address.ts'
+import type { Egress } from '../lib/egress.ts'
 import type { Connector } from './connector.ts'
 import type { NetLookup } from './names.ts'
 import { socketConnector } from './socket.ts'
@@ -22,26 +23,37 @@ class ForbiddenAddress extends Error {}
 /** Addresses of a name: each of a longer list costs the event loop some of its time, and no site has as many. */
 const MAX_ADDRESSES = 64
 
+/** Parts of a guarded connector; `build` makes the one that it guards. */
+interface GuardOptions {
+  readonly timeoutMs: number
+  readonly resolve: Resolve
+  readonly egress?: Egress | undefined
+  readonly build?: typeof socketConnector | undefined
+}
+
 /**
  * An undici connector that checks three times: an address that stands in the URL, every address that a name has (one
  * that is not public condemns the name), and the peer of the connection. What was checked is what is connected, so
- * that no second answer of a name server comes between (reliability 0.5).
+ * that no second answer of a name server comes between (reliability 0.5). A proxy gets the first address that was checked;
+ * its connection has another peer.
  */
-export function guardedConnector(
-  timeoutMs: number,
-  resolve: Resolve,
-  build: typeof socketConnector = socketConnector,
-): Connector {
-  const connect = build({ timeout: timeoutMs, lookup: publicLookup(resolve) })
+export function guardedConnector({ timeoutMs, resolve, egress, build = socketConnector }: GuardOptions): Connector {
+  const addressOf = async (hostname: string): Promise<string> => {
+    const host = hostname.replace(/^\[|\]$/g, '')
+    return isIP(host) === 0 ? (await publicAddresses(resolve, host))[0]! : host
+  }
+  const connect = build({ timeout: timeoutMs, lookup: publicLookup(resolve), egress, addressOf })
   return (options, callback) => {
     const host = options.hostname.replace(/^\[|\]$/g, '')
     if (isIP(host) !== 0 && !isPublicAddress(host)) {
       callback(new ForbiddenAddress(), null)
       return undefined
     }
+    const port = options.port || (options.protocol === 'https:' ? '443' : '80')
+    const isProxied = egress?.proxyFor(options.hostname, port) !== undefined
     return connect(options, (error, socket) => {
       if (!socket) callback(error ?? new Error('no socket'), null)
-      else if (isPublicPeer(socket)) callback(null, socket)
+      else if (isProxied || isPublicPeer(socket)) callback(null, socket)
       else {
         socket.destroy()
         callback(new ForbiddenAddress(), null)
@@ -53,18 +65,23 @@ export function guardedConnector(
 const isPublicPeer = ({ remoteAddress }: Socket): boolean =>
   remoteAddress !== undefined && isPublicAddress(remoteAddress)
 
+/** All addresses of a name, at least one. Rejects unless every one is public. */
+async function publicAddresses(resolve: Resolve, name: string): Promise<string[]> {
+  const found = await resolve(name)
+  if (found.length > MAX_ADDRESSES) throw new Error(`the name has more than ${MAX_ADDRESSES} addresses`)
+  if (found.length === 0 || !found.every(isPublicAddress)) throw new ForbiddenAddress()
+  return found
+}
+
 /** A lookup for `net.connect` that fails unless every address is public. */
 function publicLookup(resolve: Resolve): NetLookup {
   return (name, options, done) => {
-    resolve(name).then(
+    publicAddresses(resolve, name).then(
       found => {
-        if (found.length > MAX_ADDRESSES)
-          return done(new Error(`the name has more than ${MAX_ADDRESSES} addresses`), [])
         const addresses = found.map(address => ({ address, family: address.includes(':') ? 6 : 4 }))
         const [first] = addresses
-        if (!first || !found.every(isPublicAddress)) done(new ForbiddenAddress(), [])
-        else if (options.all) done(null, addresses)
-        else done(null, first.address, first.family)
+        if (options.all) done(null, addresses)
+        else done(null, first!.address, first!.family)
       },
       (error: NodeJS.ErrnoException) => done(error, []),
     )

@@ -1,8 +1,7 @@
 /** Sockets whose provider may end or break them while an answer is paused. */
 import type { Socket } from 'node:net'
-import type { buildConnector } from 'undici'
 import { guarded } from '../lib/guarded.ts'
-import { boundedConnector, type Connector } from './connector.ts'
+import { boundedConnector, type Connector, type ConnectorOptions } from './connector.ts'
 
 /** The part of undici's HTTP/1 parser that is used here: private, of 7.30.2. */
 interface Parser {
@@ -35,8 +34,7 @@ export function endsWhilePaused(connect: Connector): Connector {
     })
 }
 
-export const plainConnector = (options: buildConnector.BuildOptions): Connector =>
-  endsWhilePaused(boundedConnector(options))
+export const plainConnector = (options: ConnectorOptions): Connector => endsWhilePaused(boundedConnector(options))
 
 function deliver(socket: Socket): void {
   const parser = parserOf(socket)

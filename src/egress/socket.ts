@@ -1,7 +1,7 @@
 /** A socket to a provider, with its age, whose reading can be paused. */
 import type { Socket, TcpNetConnectOpts } from 'node:net'
-import { type buildConnector, Client, type Dispatcher } from 'undici'
-import { boundedConnector, type Connector } from './connector.ts'
+import { Client, type Dispatcher } from 'undici'
+import { boundedConnector, type Connector, type ConnectorOptions } from './connector.ts'
 import { endsWhilePaused } from './paused-answers.ts'
 
 const READ_BYTES = 64 * 1024
@@ -82,8 +82,8 @@ const onread = {
 }
 
 /** undici's, for sockets that may rest. */
-export function socketConnector(options: buildConnector.BuildOptions = {}): Connector {
-  const all: buildConnector.BuildOptions & Pick<TcpNetConnectOpts, 'onread'> = { ...options, onread }
+export function socketConnector(options: ConnectorOptions = {}): Connector {
+  const all: ConnectorOptions & Pick<TcpNetConnectOpts, 'onread'> = { ...options, onread }
   return endsWhilePaused(boundedConnector(all))
 }
 

@@ -4,6 +4,7 @@ import type { Connector } from '../egress/connector.ts'
 import { guardedConnector, nameServers, type Resolve } from '../egress/guard.ts'
 import { sharedLookup } from '../egress/names.ts'
 import { SocketClient, type SocketClientOptions, socketConnector } from '../egress/socket.ts'
+import type { Egress } from '../lib/egress.ts'
 
 /** Below the shortest idle time of common providers, so that a stale socket is rarely picked. */
 const KEEP_ALIVE_MS = 25_000
@@ -21,6 +22,7 @@ interface PoolKey {
   readonly guarded: boolean
   /** On a socket of its own. */
   readonly fresh: boolean
+  readonly egress: Egress | undefined
 }
 
 interface Entry {
@@ -41,7 +43,7 @@ export class Pools {
   }
 
   of(way: PoolKey): Pick<Entry, 'pool' | 'prefix'> {
-    const key = `${way.connectMs} ${way.guarded} ${way.fresh} ${way.owner ?? ''} ${way.baseUrl}`
+    const key = `${way.connectMs} ${way.guarded} ${way.fresh} ${way.owner ?? ''} ${way.egress?.id ?? ''} ${way.baseUrl}`
     let entry = this.#entries.get(key)
     if (!entry) {
       this.#prune()
@@ -76,9 +78,10 @@ export class Pools {
     return { pool, prefix: pathname.replace(/\/$/, ''), usedAt: 0 }
   }
 
-  #connector({ connectMs, owner, guarded }: PoolKey): Connector {
-    if (owner !== undefined && guarded) return guardedConnector(connectMs, this.#resolve)
-    return socketConnector({ timeout: connectMs, lookup: this.#lookup })
+  #connector({ connectMs, owner, guarded, egress }: PoolKey): Connector {
+    if (owner !== undefined && guarded)
+      return guardedConnector({ timeoutMs: connectMs, resolve: this.#resolve, egress })
+    return socketConnector({ timeout: connectMs, lookup: this.#lookup, egress })
   }
 
   /** Closes the pools of addresses that no provider has any more. */

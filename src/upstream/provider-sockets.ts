@@ -107,7 +107,7 @@ export class UpstreamSockets implements ProviderSockets {
 
   #connector({ owner, timeouts }: Provider): Connector {
     if (owner === undefined) return boundedConnector({ timeout: timeouts.connect, lookup: this.#lookup })
-    if (!this.#allowPrivate) return guardedConnector(timeouts.connect, this.#resolve)
+    if (!this.#allowPrivate) return guardedConnector({ timeoutMs: timeouts.connect, resolve: this.#resolve })
     return socketConnector({ timeout: timeouts.connect, lookup: this.#lookup })
   }
 }

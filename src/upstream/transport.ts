@@ -56,7 +56,7 @@ export class Transport {
    */
   send(call: UpstreamRequest): Promise<UpstreamResponse> {
     const { method, baseUrl, path, headers, timeouts, fresh = false } = call
-    const { id, owner } = call.provider
+    const { id, owner, egress } = call.provider
     const open = this.#inFlight.begin(call.tenant, call.provider)
     if (!open) return Promise.reject(errors.providerBusy(id))
     const body = Array.isArray(call.body) ? new PiecewiseBody(call.body) : (call.body as string | Buffer | undefined)
@@ -70,7 +70,7 @@ export class Transport {
       return response.head
     }
     const guarded = owner !== undefined && !this.#allowPrivate
-    const { pool, prefix } = this.#pools.of({ baseUrl, connectMs: timeouts.connect, owner, guarded, fresh })
+    const { pool, prefix } = this.#pools.of({ baseUrl, connectMs: timeouts.connect, owner, guarded, fresh, egress })
     // undici takes any iterable; its types name streams only.
     const sending: Sending = {
       method,

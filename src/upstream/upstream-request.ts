@@ -1,15 +1,15 @@
 /** One request to a provider, signed and ready. */
 import type { Cancellation } from '../core/cancel.ts'
 import type { Timeouts } from '../core/provider-settings.ts'
+import type { Provider } from '../core/translator.ts'
 import type { WireRequest } from '../core/wire.ts'
-
 import type { Content } from './content.ts'
 import type { CalledProvider } from './in-flight-count.ts'
 
 /** All that `Transport.send` needs of one attempt. */
 export interface UpstreamRequest {
   /** Provider whose calls are counted together, with their maximum. */
-  readonly provider: CalledProvider
+  readonly provider: CalledProvider & Pick<Provider, 'egress'>
   readonly method: NonNullable<WireRequest['method']>
   readonly baseUrl: string
   /** Added to the path of `baseUrl`. */

@@ -3,6 +3,7 @@ import type { Dispatcher } from 'undici'
 import type { Cancellation } from '../core/cancel.ts'
 import { MAX_INTERIM } from '../egress/single-client.ts'
 import type { UpstreamSocket } from '../egress/socket.ts'
+import { ProxyError } from '../egress/tunnel.ts'
 import { CLIENT_CLOSED, errors, type GatewayError } from '../lib/error.ts'
 import { timerMs } from '../lib/timer.ts'
 import type { AbandonedAnswers } from './abandoned-answers.ts'
@@ -352,8 +353,9 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   }
 }
 
-/** Why a connection failed, without addresses: a code where there is one. */
+/** Why a connection failed, without addresses but that of a proxy: a code where there is one. */
 function reason(cause: Error): string {
+  if (cause instanceof ProxyError) return cause.message
   const code = (cause as { code?: unknown }).code
   if (typeof code !== 'string') return 'connection failed'
   if (code === 'UND_ERR_CONNECT_TIMEOUT') return 'connection timed out'

@@ -107,7 +107,9 @@ t.test('SI-01 an address is public only when all the world finds the same there'
 /** Connects as a client would that was told to fetch from there. */
 async function connected(host: string, resolve: Resolve, build?: typeof socketConnector): Promise<string> {
   if (!URL.canParse(`http://${host}:${port}/`)) return 'not a URL'
-  const client = new Client(`http://${host}:${port}`, { connect: guardedConnector(1000, resolve, build) })
+  const client = new Client(`http://${host}:${port}`, {
+    connect: guardedConnector({ timeoutMs: 1000, resolve, build }),
+  })
   try {
     await client.request({ method: 'GET', path: '/' })
     return 'connected'

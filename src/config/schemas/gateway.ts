@@ -2,6 +2,7 @@
 import { type Infer, s } from '../../core/schema.ts'
 import { customProvidersEntry } from '../custom-caps.ts'
 import { plansEntry } from '../plans.ts'
+import { egressEntry } from './egress.ts'
 import { endUsersEntry } from './end-users.ts'
 import { jobsEntry } from './jobs.ts'
 import { mcpEntry } from './mcp.ts'
@@ -146,6 +147,7 @@ export const gatewayFile = s.object({
   realtime: realtimeEntry,
   telemetry: s.default(telemetryEntry, {}),
   end_users: endUsersEntry,
+  egress: egressEntry,
 })
 /** A valid `gateway.yaml`, with defaults; times are milliseconds, sizes bytes. */
 export type GatewayFile = Infer<typeof gatewayFile>

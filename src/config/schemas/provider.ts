@@ -1,5 +1,6 @@
 /** The schema of `providers.d/<id>.yaml`. Unknown keys are rejected. */
 import { type Infer, s } from '../../core/schema.ts'
+import { providerEgressEntry } from './egress.ts'
 import { type MappingEntry, mapping, openEntry } from './offer.ts'
 import { date, list, mapOf, name, text, url } from './terms.ts'
 
@@ -109,6 +110,7 @@ export const providerFile = s.object({
     {},
   ),
   concurrency: s.default(s.integer({ minimum: 1, maximum: 100_000 }), 256),
+  egress: providerEgressEntry,
   /**
    * Fetches media at addresses, for a provider that is to get data alone. By default true for plain http and for hosts
    * within the operator's network, which would fetch what only they can reach.

@@ -1,0 +1,87 @@
+/** Tunnels through HTTP proxies (RFC 9110 section 9.3.6). */
+import { request } from 'node:http'
+import { Socket } from 'node:net'
+import type { buildConnector } from 'undici'
+import type { HttpProxy } from '../lib/egress.ts'
+import { guarded } from '../lib/guarded.ts'
+
+/** Maximum of a proxy's answer; what is larger breaks the connection. */
+const MAX_HEADER_BYTES = 16 * 1024
+
+/** The proxy opened no connection. The message names the proxy, and nothing secret of it. */
+export class ProxyError extends Error {
+  override readonly name = 'ProxyError'
+}
+
+/** One tunnel to open. */
+interface Tunnel {
+  readonly proxy: HttpProxy
+  /** `host:port` of the target; a promise where the host is looked up and checked first. */
+  readonly to: string | Promise<string>
+  /** For connection and answer together. */
+  readonly timeoutMs: number
+  /** To the proxy. */
+  readonly connect: buildConnector.connector
+}
+
+type Done = (...result: [Error, null] | [null, Socket]) => void
+
+/** Calls `done` once. Returns the connection to the proxy; destroying it ends the attempt. */
+export function openTunnel({ proxy, to, timeoutMs, connect }: Tunnel, done: Done): Socket | undefined {
+  let isDone = false
+  const end: Done = (...result) => {
+    if (isDone) return result[1]?.destroy() && undefined
+    isDone = true
+    clearTimeout(timer)
+    done(...result)
+  }
+  const failed = (why: string, cause?: unknown) => {
+    end(new ProxyError(`the proxy ${proxy.name} ${why}`, { cause }), null)
+    connecting?.destroy()
+  }
+  const timer = setTimeout(() => failed('did not answer in time'), timeoutMs)
+  const { protocol, hostname, port } = proxy
+  const host = proxy.name
+  // The types of undici leave out that it returns the socket.
+  const returned: unknown = connect({ protocol, hostname, host, port }, (error, socket) => {
+    if (!socket) return failed(`cannot be reached${codeOf(error)}`, error)
+    if (typeof to === 'string') return ask(socket, proxy, to, failed, end)
+    to.then(
+      target => ask(socket, proxy, target, failed, end),
+      (thrown: Error) => {
+        end(thrown, null)
+        socket.destroy()
+      },
+    )
+  })
+  const connecting = returned instanceof Socket ? returned : undefined
+  return connecting
+}
+
+function ask(
+  socket: Socket,
+  { authorization }: HttpProxy,
+  target: string,
+  failed: (why: string, cause?: unknown) => void,
+  end: Done,
+): void {
+  const headers = { host: target, ...(authorization !== undefined && { 'proxy-authorization': authorization }) }
+  const asked = request({
+    ...{ method: 'CONNECT', path: target, headers, maxHeaderSize: MAX_HEADER_BYTES },
+    createConnection: () => socket,
+  })
+  const broken = (error: unknown) => failed(`broke the connection${codeOf(error)}`, error)
+  asked.on('error', guarded(broken, broken))
+  const answered = ({ statusCode = 0 }: { statusCode?: number }, opened: Socket, first: Buffer) => {
+    if (statusCode < 200 || statusCode > 299) return failed(`refused the connection with status ${statusCode}`)
+    if (first.length > 0) opened.unshift(first)
+    end(null, opened)
+  }
+  asked.once('connect', guarded(answered, broken))
+  asked.end()
+}
+
+function codeOf(error: unknown): string {
+  const code: unknown = (error as { code?: unknown } | null)?.code
+  return typeof code === 'string' && !code.startsWith('UND_ERR') ? `: ${code}` : ''
+}
