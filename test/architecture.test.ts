@@ -27,6 +27,7 @@ const rules: Record<string, readonly string[]> = {
   upstream: ['core', 'egress', 'metering', 'wire'],
   routing: ['core', 'policy', 'wire'],
   config: ['core', 'validation'],
+  references: ['core', 'config', 'egress', 'upstream'],
   http: ['core', 'metering'],
   admin: ['core', 'validation'],
   telemetry: ['core'],
@@ -395,10 +396,10 @@ t.test('nothing between client and provider wire names a vendor', async t => {
 /** Lines that a folder may have. A commit that raises a number says why. */
 const lineBudgets: Readonly<Record<string, number>> = {
   admin: 2980,
-  app: 2690,
+  app: 2890,
   cli: 3900,
   codecs: 11_200,
-  config: 5040,
+  config: 5390,
   core: 6350,
   demo: 200,
   egress: 1150,
@@ -417,6 +418,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   operations: 4300,
   policy: 580,
   realtime: 2280,
+  references: 600,
   routing: 3130,
   secrets: 500,
   stores: 16_500,

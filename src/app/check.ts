@@ -3,13 +3,15 @@ import { access } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { credentialWarnings } from '../config/credential-warnings.ts'
 import { ConfigError } from '../config/error.ts'
+import { located } from '../config/large.ts'
 import { link } from '../config/link.ts'
-import { loadFiles, loadGateway } from '../config/load.ts'
+import { type ConfigFiles, loadFiles, loadGateway } from '../config/load.ts'
 import type { Env } from '../config/reference.ts'
 import type { ConfigSnapshot } from '../config/snapshot.ts'
 import { offerOf } from '../core/offer.ts'
 import type { Services } from '../core/ports.ts'
 import { DEMO_BASE_URL, DEMO_URL } from '../demo/address.ts'
+import { Secrets } from '../references/index.ts'
 import { Registry } from './registry.ts'
 
 /** Counts the parts of a valid configuration. */
@@ -22,6 +24,8 @@ interface CheckSummary {
   readonly unpriced: string[]
   /** Lines about credentials, as of `credentialWarnings`. */
   readonly warnings: readonly string[]
+  /** References that were not read, with the place of each. */
+  readonly unread: readonly string[]
 }
 
 /** Throws what readCatalog throws. */
@@ -36,21 +40,37 @@ export async function checkConfig(path: string, options?: CheckOptions): Promise
     mappings: mappings.length,
     unpriced: unpriced.map(offerOf),
     warnings: await credentialWarnings(files),
+    unread: await unreadIn(files),
   }
 }
 
-/** `plugins`: whether to run the modules of `catalog.plugins`, which may do anything. `env`: by default the process's. */
+/** A line for each reference of a file that was not read, with file, line and column. */
+async function unreadIn({ gateway, models, providers, routes }: ConfigFiles): Promise<string[]> {
+  const lines: string[] = []
+  for (const { source, outside } of [gateway, ...models, ...providers, ...routes]) {
+    for (const { name, path, isUnread } of outside)
+      if (isUnread) lines.push(String(await located(source.error(`\${${name}} was not read`, path))))
+  }
+  return lines
+}
+
+/**
+ * `plugins`: whether to run the modules of `catalog.plugins`, which may do anything. `secrets`: whether to run commands and
+ * to ask secret managers. `env`: by default the process's.
+ */
 interface CheckOptions {
   readonly plugins?: boolean | undefined
+  readonly secrets?: boolean | undefined
   readonly env?: Env | undefined
 }
 
 /** Reads the files without serving them. Throws a ConfigError whose text starts with `file:line:column`. */
 export async function readCatalog(
   path: string,
-  { plugins = false, env = process.env }: CheckOptions = {},
+  { plugins = false, secrets: isRead = false, env = process.env }: CheckOptions = {},
 ): Promise<Pick<ConfigSnapshot, 'version' | 'catalog' | 'files'>> {
-  const options = { env: { [DEMO_URL]: DEMO_BASE_URL, ...env }, own: new Set([DEMO_URL]) }
+  const secrets = new Secrets({ env, isRead })
+  const options = { env: { [DEMO_URL]: DEMO_BASE_URL, ...env }, own: new Set([DEMO_URL]), secrets }
   const registry = new Registry()
   const { value: file, source } = await loadGateway(path, options)
   if (file.catalog.plugins) {

@@ -4,6 +4,7 @@ import { dirname, resolve } from 'node:path'
 import { fetchFrom } from '../codecs/url.ts'
 import { DEFAULT_LISTEN } from '../config/environment.ts'
 import { ConfigManager } from '../config/manager.ts'
+import type { SecretReader } from '../config/outside.ts'
 import type { GatewayFile } from '../config/schemas/gateway.ts'
 import type { Policies } from '../core/policy.ts'
 import type { Log, ProviderHealth, Services, Stores } from '../core/ports.ts'
@@ -57,6 +58,8 @@ interface ComponentsOptions {
   /** Includes the address of the simulated provider. */
   readonly env: Readonly<Record<string, string | undefined>>
   readonly log: Log
+  /** Reads references of the configuration. */
+  readonly secrets?: SecretReader
   /** Names that the configuration may use; defaults to everything built in. */
   readonly registry?: Registry
   /** Identity that the stores must have. */
@@ -98,7 +101,7 @@ export async function createComponents(
   options: ComponentsOptions,
   cleanup: CleanupStack,
 ): Promise<Components> {
-  const { config, env, log, registry = new Registry() } = options
+  const { config, env, log, secrets, registry = new Registry() } = options
   const database = resolve(dirname(resolve(config)), file.stores.sqlite)
   let redis: RedisStores | undefined
   const stores = await openStores(
@@ -184,6 +187,7 @@ export async function createComponents(
     path: config,
     env,
     own: new Set([DEMO_URL]),
+    secrets,
     registries: {
       ...{ wires, filters, endpoints, operations, services },
       terminal: dispatch(transport, memory, fetcher),

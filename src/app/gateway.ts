@@ -13,6 +13,7 @@ import { watchConfig } from '../config/watch.ts'
 import type { Catalog } from '../core/catalog.ts'
 import type { Log, NodeStore, Stores } from '../core/ports.ts'
 import { DEMO_BASE_URL, DEMO_URL } from '../demo/address.ts'
+import { Secrets } from '../references/index.ts'
 import { knowSecrets } from '../secrets/known.ts'
 import { createUi } from '../ui/server.ts'
 import { Discovery } from '../upstream/discovery.ts'
@@ -64,11 +65,12 @@ export const startGateway = (options: GatewayOptions): Promise<Gateway> =>
 
 async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise<Gateway> {
   const { config, log } = options
-  const { value: file } = await loadGateway(config, options)
+  const secrets = new Secrets(options)
+  const { value: file } = await loadGateway(config, { env: options.env, secrets })
   const count = workersOf(file.server.workers)
   const components = await createComponents(
     file,
-    { config, env: { ...options.env, [DEMO_URL]: DEMO_BASE_URL }, log, serves: count === 1 },
+    { config, env: { ...options.env, [DEMO_URL]: DEMO_BASE_URL }, log, secrets, serves: count === 1 },
     cleanup,
   )
   const { stores, manager, policies, policyContext, reloads } = components

@@ -4,6 +4,7 @@ import { loadGateway } from '../config/load.ts'
 import { locateConfig } from '../config/locate.ts'
 import type { Env } from '../config/reference.ts'
 import type { GatewayFile } from '../config/schemas/gateway.ts'
+import { Secrets } from '../references/index.ts'
 import { keyFile } from '../stores/keyring.ts'
 import type { Maintenance } from '../stores/maintenance.ts'
 import { maintenanceOf } from '../stores/open.ts'
@@ -27,7 +28,7 @@ export async function configuredStores(option: string | undefined, env: Env, cwd
   // The database of the packaged file belongs in the working folder, as at a start.
   const data = env.GATEWAY_DATA || (packaged ? 'data' : undefined)
   const places = data === undefined ? env : { ...env, GATEWAY_DATA: resolve(cwd, data) }
-  const { value: gateway } = await loadGateway(config, { env: places })
+  const { value: gateway } = await loadGateway(config, { env: places, secrets: new Secrets({ env }) })
   const database = resolve(dirname(config), gateway.stores.sqlite)
   const { postgres } = gateway.stores
   const open = () => maintenanceOf({ sqlite: database, postgres })

@@ -1,5 +1,6 @@
 /** Leads the workers of a gateway: `server.workers` above 1. */
 import { fileURLToPath } from 'node:url'
+import { outsideValues } from '../config/load.ts'
 import { countersOf, exposition, type MetricFamily, merge } from '../telemetry/merge.ts'
 import { Pool } from '../workers/pool.ts'
 import { type Components, drainTimes, healthIn } from './components.ts'
@@ -48,7 +49,8 @@ export function leadingProcess(components: Components, { count, config }: Primar
   const reload: ServingMode['reload'] = async () => {
     const result = await manager.reload()
     for (let round = 1; ; round++) {
-      const { answers, errors } = await pool.callAll('reload', null)
+      const secrets = outsideValues(manager.current.files).map(({ name, value }) => [name, value] as const)
+      const { answers, errors } = await pool.callAll('reload', Object.fromEntries(secrets))
       const { version } = manager.current
       const others = [
         ...[...errors].map(([pid, { message }]) => ({ pid, says: message })),

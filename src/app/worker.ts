@@ -4,6 +4,7 @@ import { ConfigError } from '../config/error.ts'
 import { type ConfigFiles, revived } from '../config/load.ts'
 import type { Log } from '../core/ports.ts'
 import { DEMO_BASE_URL, DEMO_URL } from '../demo/address.ts'
+import { GivenSecrets } from '../references/given.ts'
 import { explainRoute } from '../routing/explain.ts'
 import { MemoryAffinity } from '../stores/memory/affinity.ts'
 import { MemoryCache } from '../stores/memory/cache.ts'
@@ -43,7 +44,10 @@ const primary: Channel<PrimaryCalls> = new Channel(
   {
     state: () => worker!.state(),
     metrics: () => worker!.components.metrics.families(),
-    reload: async () => (await worker!.components.manager.reload()).version,
+    reload: async values => {
+      secrets.replace(values)
+      return (await worker!.components.manager.reload()).version
+    },
     explain: question => explainRoute(worker!.components.manager.current, worker!.components.services, question),
     health: () => healthIn(worker!.components),
     recall: ({ key, windowMs }) => counters.recall(key, windowMs),
@@ -54,6 +58,7 @@ const primary: Channel<PrimaryCalls> = new Channel(
     abortDrain: () => worker?.abortDrain(),
   } satisfies WorkerCalls,
 )
+const secrets = new GivenSecrets()
 const counters = new LeasedCounters({
   take: request => primary.call('take', request, Number.POSITIVE_INFINITY),
   peek: request => primary.call('peek', request, Number.POSITIVE_INFINITY),
@@ -133,7 +138,7 @@ async function start(cleanup: CleanupStack, log: Log): Promise<Worker> {
   const shared = file.stores.redis === undefined ? { counters, circuits, affinity: sharedAffinity, turns } : undefined
   const components = await createComponents(
     file,
-    { config, env: given, log, storesIdentity, ...(shared && { shared }) },
+    { config, env: given, log, secrets, storesIdentity, ...(shared && { shared }) },
     cleanup,
   )
   const { manager, reloads } = components

@@ -32,7 +32,7 @@ export function addDoctor(program: Command, open: Open): void {
       const place: Installation = {
         ...{ listen, admin, maxConnections, database: stores.database },
         stores: stores.open,
-        catalog: () => readCatalog(stores.config, { env: io.env }),
+        catalog: () => readCatalog(stores.config, { env: io.env, secrets: true }),
       }
       const findings = await diagnose(place, io.machine ?? machine, probe)
       print(findings, all => all.map(one => lineOf(one, io)).join(''))

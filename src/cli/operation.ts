@@ -45,8 +45,9 @@ export function addOperation(program: Command, open: Open): void {
     .command('check')
     .description('check the configuration files without a running gateway')
     .option('--plugins', 'run the modules of catalog.plugins, which may do anything')
+    .option('--secrets', 'run the commands of secrets.exec')
     .option('--strict', 'exit with status 1 when a variable of a credential is missing')
-    .action(async (options: { readonly plugins?: boolean; readonly strict?: boolean }, command: Command) => {
+    .action(async (options: ConfigCheck, command: Command) => {
       const { io, config, json, print } = open(command)
       const { path } = locateConfig(config, io.env, io.cwd)
       const { checkConfig } = await import('../app/check.ts')
@@ -59,6 +60,7 @@ export function addOperation(program: Command, open: Open): void {
         io.err(`warning: no price is known for ${summary.unpriced.join(', ')}\n`)
       }
       if (!json) for (const warning of summary.warnings) io.err(`warning: ${warning}\n`)
+      if (!json) for (const line of summary.unread) io.err(`note: ${line}; --secrets reads it\n`)
       if (options.strict && summary.warnings.length > 0) throw new CheckFailed()
     })
 
@@ -80,6 +82,13 @@ export function addOperation(program: Command, open: Open): void {
     if (json) print(parseExposition(text), String)
     else io.out(text)
   })
+}
+
+/** Options of `check`. */
+interface ConfigCheck {
+  readonly plugins?: boolean
+  readonly secrets?: boolean
+  readonly strict?: boolean
 }
 
 interface CheckOptions {

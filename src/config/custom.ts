@@ -167,7 +167,14 @@ function fileOf(source: Source, plain: unknown): ConfigFile<ProviderFile> {
   const result = check(providerFile, plain, [['auth', 'secret']])
   if ('issue' in result) throw source.error(result.issue.message, result.issue.path, result.issue.at)
   const secrets = [['auth', 'secret']]
-  const none = { referred: [], variables: { secret: [], address: [] }, unset: [], references: [], digest: '' }
+  const none = {
+    referred: [],
+    variables: { secret: [], address: [] },
+    unset: [],
+    references: [],
+    outside: [],
+    digest: '',
+  }
   return { source, value: result.value, secrets, ...none }
 }
 

@@ -8,6 +8,7 @@ import { nearest } from '../lib/nearest.ts'
 import { type NamedFile, withContents } from './contents.ts'
 import { ConfigError } from './error.ts'
 import { parseFile } from './large.ts'
+import { type OutsideValue, outsideIn, outsideOf, resolveOutside, type SecretReader } from './outside.ts'
 import { parsedAtBuild } from './parsed.ts'
 import {
   type Env,
@@ -15,6 +16,7 @@ import {
   isReferred,
   type Lack,
   lacking,
+  type References,
   referencedFiles,
   resolveReferences,
   systemErrorText,
@@ -59,6 +61,8 @@ export interface ConfigFile<T> {
   readonly references: readonly string[]
   /** Contents of the files that its values name, by key; undefined where they name none. */
   readonly contents?: Readonly<Record<string, string>>
+  /** Values that a `SecretReader` has read. */
+  readonly outside: readonly OutsideValue[]
   /** Hash of the effective values; secrets count by fingerprint, `own` variables by name. */
   readonly digest: string
 }
@@ -93,9 +97,13 @@ export interface LoadOptions {
   readonly env: Env
   /** Variables whose values change with every start: digests and versions exclude the values. */
   readonly own?: ReadonlySet<string>
+  /** Reads what is neither a variable nor a file. */
+  readonly secrets?: SecretReader | undefined
 }
 
 interface ReaderOptions<T> {
+  /** Called with the values of the file before its references are resolved. */
+  readonly prepare?: (plain: unknown, source: Source, folder: string) => Promise<void>
   readonly secrets?: (value: unknown) => readonly Path[]
   readonly adapt?: (value: T) => T
   readonly base?: FindBase
@@ -119,6 +127,8 @@ export class FileReader<T> {
   readonly #adapt: (value: T) => T
   readonly #base: FindBase
   readonly #named: (value: T) => readonly NamedFile[]
+  readonly #reader: SecretReader | undefined
+  readonly #prepare: ReaderOptions<T>['prepare']
   readonly #cache = new Map<string, { readonly key: string; readonly file: ConfigFile<T> }>()
 
   /**
@@ -127,17 +137,20 @@ export class FileReader<T> {
    */
   constructor(
     schema: Schema<T>,
-    { env, own = new Set() }: LoadOptions,
+    { env, own = new Set(), secrets: reader }: LoadOptions,
     {
       secrets = () => [],
       adapt = value => value,
       base = () => Promise.resolve(undefined),
       named = () => [],
+      prepare,
     }: ReaderOptions<T> = {},
   ) {
     this.#schema = schema
     this.#env = env
     this.#own = own
+    this.#reader = reader
+    this.#prepare = prepare
     this.#secrets = secrets
     this.#adapt = adapt
     this.#base = base
@@ -153,15 +166,21 @@ export class FileReader<T> {
   async #read(path: string, name: string): Promise<ConfigFile<T>> {
     const source = new Source(name, await readText(path, name))
     const folder = dirname(path)
-    const written = await resolveReferences(source.text, folder, this.#env)
+    const parse = async () => parsedAtBuild(source.text) ?? (await parseFile(source))
+    // What stands outside is read for values alone: a comment runs no command.
+    const early = this.#prepare !== undefined || outsideIn(source.text).length > 0 ? await parse() : undefined
+    await this.#prepare?.(early, source, folder)
+    const outside = await resolveOutside(early === undefined ? [] : outsideOf(early), this.#reader)
+    const written = new Map([...(await resolveReferences(source.text, folder, this.#env)), ...outside])
     const key = sha256(JSON.stringify([source.text, ...written]))
     const known = this.#cache.get(path)
     if (known?.key === key) return known.file
 
-    const own = parsedAtBuild(source.text) ?? (await parseFile(source))
+    const own = early ?? (await parse())
     const base = await this.#base(own, source)
     const plain = base ? base.values : own
-    const references = base ? await resolveReferences(source.text + base.text, folder, this.#env) : written
+    const all = base ? await resolveReferences(source.text + base.text, folder, this.#env) : written
+    const references = base ? new Map([...all, ...outside]) : written
     const ofSecrets = this.#secrets(plain)
     const { value, expanded } = expandReferences(plain, source, references, ofSecrets)
     await turn()
@@ -196,6 +215,9 @@ export class FileReader<T> {
         }),
       ),
       references: referencedFiles(references, folder),
+      outside: expanded.flatMap(({ path, text }) =>
+        outsideIn(text).flatMap(name => outsideValue(name, path, references)),
+      ),
       digest: sha256(JSON.stringify(masked({ value: replaced(result.value, places), secrets }, fingerprint))),
     }
     this.#cache.set(path, { key, file })
@@ -210,6 +232,11 @@ export class FileReader<T> {
 
 const variablesAt = (at: Path, expanded: readonly Expanded[]): string[] =>
   expanded.filter(({ path }) => samePath(path, at)).flatMap(({ text }) => variablesIn(text))
+
+function outsideValue(name: string, path: Path, references: References): OutsideValue[] {
+  const found = references.get(name)
+  return found && 'value' in found ? [{ name, path, value: found.value, isUnread: found.isUnread === true }] : []
+}
 
 /** SHA-256 of the text in UTF-8, as hex. */
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')

@@ -2,11 +2,13 @@
 import type { Dirent } from 'node:fs'
 import { readdir, realpath } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
+import { isObject } from '../json/json.ts'
 import { secretPaths } from './auth.ts'
 import type { NamedFile } from './contents.ts'
 import { withEnvironment } from './environment.ts'
 import { ConfigError } from './error.ts'
 import { type ConfigFile, FileReader, type LoadOptions, sha256 } from './file.ts'
+import { configureReader, type OutsideValue } from './outside.ts'
 import { modelsBelow, PACKAGED, packagedManifest, providersBelow } from './overlay.ts'
 import { systemErrorText } from './reference.ts'
 import { type EgressEntry, egressFiles } from './schemas/egress.ts'
@@ -31,6 +33,10 @@ export interface ConfigFiles {
   /** Hash of the effective configuration, without comments and layout. */
   readonly version: string
 }
+
+/** All values of references that a `SecretReader` has read. */
+export const outsideValues = ({ gateway, models, providers, routes }: ConfigFiles): OutsideValue[] =>
+  [gateway, ...models, ...providers, ...routes].flatMap(({ outside }) => outside)
 
 export type { LoadOptions } from './file.ts'
 
@@ -57,17 +63,20 @@ export function loadGateway(path: string, options: LoadOptions): Promise<ConfigF
   return gatewayReader(options).read(absolute, name)
 }
 
-const gatewayReader = (options: LoadOptions) =>
-  new FileReader(gatewayFile, options, {
-    adapt: value => withEnvironment(value, options.env),
-    named: filesOfEgress,
-  })
-
 const filesOfEgress = ({ egress }: { readonly egress?: EgressEntry | undefined }): NamedFile[] =>
   egressFiles.flatMap(key => {
     const file = egress?.[key]
     return file === undefined ? [] : [{ key, path: ['egress', key], file }]
   })
+
+function gatewayReader(options: LoadOptions) {
+  const { env, secrets: reader } = options
+  const prepare = async (plain: unknown, source: Source, folder: string) => {
+    if (reader) await configureReader(isObject(plain) ? plain.secrets : undefined, source, { folder, env, reader })
+  }
+  const adapt = (value: GatewayFile) => withEnvironment(value, env)
+  return new FileReader(gatewayFile, options, { adapt, named: filesOfEgress, ...(reader && { prepare }) })
+}
 
 /** Loads repeatedly: an unchanged file is read and hashed, not parsed. */
 export class Loader {

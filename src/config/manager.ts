@@ -5,7 +5,7 @@ import { credentialWarnings } from './credential-warnings.ts'
 import { staticDifferences } from './effective.ts'
 import { located } from './large.ts'
 import { link } from './link.ts'
-import { type ConfigFiles, Loader, type LoadOptions } from './load.ts'
+import { type ConfigFiles, Loader, type LoadOptions, outsideValues } from './load.ts'
 import type { Registries } from './registries.ts'
 import type { ConfigSnapshot } from './snapshot.ts'
 
@@ -91,6 +91,7 @@ export class ConfigManager {
       this.#options.onResult?.({ ...outcome, version: this.current.version, at: Date.now() })
     let remarks: Remarks
     try {
+      this.#options.secrets?.renew()
       const files = await this.#loader.load()
       const restartNeeded = await this.#loadPlugins(files)
       const { providers } = before.catalog
@@ -129,6 +130,7 @@ export class ConfigManager {
     const { providers, egress } = snapshot.catalog
     const password = egress?.proxy?.password
     knowSecrets('configuration', [
+      ...outsideValues(files).map(({ value }) => value),
       ...[...providers.values()].flatMap(({ credentials, sentSecrets, egress }) => [
         ...credentials.map(({ secret }) => secret),
         ...(sentSecrets?.secrets ?? []),

@@ -5,9 +5,9 @@ import { didYouMean } from '../lib/nearest.ts'
 
 /** Environment variables. */
 export type Env = Readonly<Record<string, string | undefined>>
-/** Value of a reference, or why it has none; `unset` marks an unset variable. */
-type Resolved =
-  | { readonly value: string; readonly isDefault?: boolean }
+/** Value of a reference, or why it has none. `unset` marks an unset variable, `isUnread` a value that stands for another. */
+export type Resolved =
+  | { readonly value: string; readonly isDefault?: boolean; readonly isUnread?: boolean }
   | { readonly issue: () => string; readonly unset: boolean }
 /** References by the text between the braces. */
 export type References = ReadonlyMap<string, Resolved>
@@ -59,6 +59,13 @@ export const isReferred = (text: string, references: References): boolean =>
   [...text.matchAll(REFERENCE)].some(([, name = '']) => {
     const found = references.get(name)
     return found !== undefined && 'value' in found && !found.isDefault
+  })
+
+/** Whether any reference of a text was not read. */
+export const hasUnread = (text: string, references: References): boolean =>
+  [...text.matchAll(REFERENCE)].some(([, name = '']) => {
+    const found = references.get(name)
+    return found !== undefined && 'value' in found && found.isUnread === true
   })
 
 /** Names of the environment variables in a text. */

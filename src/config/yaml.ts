@@ -1,6 +1,6 @@
 /** YAML text → plain values: one document, no ambiguity, references expanded, every error with its position. */
 import { isAlias, isMap, isNode, isScalar, isSeq, type Node, type Scalar, type YAMLError, type YAMLMap } from 'yaml'
-import { expand, type References } from './reference.ts'
+import { expand, hasUnread, type References } from './reference.ts'
 import { type Path, parseYaml, type Source, samePath } from './source.ts'
 
 const MAX_DEPTH = 64
@@ -28,7 +28,7 @@ interface YamlValue {
 
 /**
  * The values of a file, `plain`, with references expanded. `optional` are the paths where a variable may be unset; it
- * expands to an empty text there. Throws a ConfigError.
+ * expands to an empty text there, as does a secret that was not read. Throws a ConfigError.
  */
 export function expandReferences(
   plain: unknown,
@@ -39,8 +39,10 @@ export function expandReferences(
   const expanded: Expanded[] = []
   const expandAt = (text: string, path: Path): string => {
     expanded.push({ path, text })
+    const isOptional = optional.some(at => samePath(path, at))
+    if (isOptional && hasUnread(text, references)) return ''
     return expand(text, references, (why, unset) => {
-      if (unset && optional.some(at => samePath(path, at))) return ''
+      if (unset && isOptional) return ''
       throw source.error(why, path)
     })
   }

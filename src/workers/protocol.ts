@@ -42,8 +42,8 @@ export type WorkerCalls = {
   state(argument: null): WorkerState
   /** In prom-client's JSON form. */
   metrics(argument: null): Promise<object[]>
-  /** → the version in force. Rejects when the new configuration is rejected. */
-  reload(argument: null): Promise<string>
+  /** Secrets by reference → the version in force. Rejects when the new configuration is rejected. */
+  reload(secrets: Readonly<Record<string, string>>): Promise<string>
   explain(question: RouteQuestion): ExplainedRoute
   health(argument: null): ProviderHealth[]
   /** Returns the unused part of a key's quota to the primary. */

@@ -1,6 +1,6 @@
 /** `gatewayctl` against the real admin listener of a fake gateway. */
 import { spawn } from 'node:child_process'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
@@ -749,6 +749,22 @@ t.test('check needs no gateway', async t => {
   t.match(await ctl(['check', '--strict'], {}), { code: 0 }, 'a variable of the packaged manifests may be unset')
   writeFileSync(join(dir, 'providers.d/acme.yaml'), secret('ACME_KYE:-'))
   t.match(await ctl(['check', '--strict'], {}), { code: 0 }, 'a variable with an empty default may be unset')
+  writeFileSync(join(dir, 'providers.d/acme.yaml'), secret('exec:ACME'))
+  const commands = 'secrets: { exec: { ACME: [sh, -c, "echo sk-acme-printed >> ran; cat ran; exit $(cat status)"] } }\n'
+  writeFileSync(join(dir, 'config/gateway.yaml'), `${files['config/gateway.yaml']}\n${commands}`)
+  writeFileSync(join(dir, 'config/status'), '0')
+  const unread = `providers.d/acme.yaml:4:33: \${exec:ACME} was not read`
+  t.match(await ctl(['check', '--strict'], {}), { code: 0, stderr: `\nnote: ${unread}; --secrets reads it\n` })
+  t.match((await ctl(['check', '--json'], {})).json(), { unread: [unread] })
+  t.notOk(existsSync(join(dir, 'config/ran')), 'and its command has not run')
+  const whole = await ctl(['check', '--secrets'], {})
+  t.match(whole, { code: 0, stdout: / is valid/ })
+  t.notMatch(whole.stderr, /note/)
+  writeFileSync(join(dir, 'config/status'), '9')
+  const failed = await ctl(['check', '--secrets'], {})
+  t.match(failed, { code: 1, stdout: '', stderr: /^providers\.d\/acme\.yaml:4:33: .* ended with status 9\n$/ })
+  t.notMatch(`${whole.stdout}${whole.stderr}${failed.stderr}`, /sk-acme-printed/)
+  writeFileSync(join(dir, 'config/gateway.yaml'), files['config/gateway.yaml']!)
   writeFileSync(join(dir, 'providers.d/acme.yaml'), manifest('acme-lrage'))
   t.match(await ctl(['check'], {}), {
     code: 1,

@@ -7,6 +7,7 @@ import { endUsersEntry } from './end-users.ts'
 import { jobsEntry } from './jobs.ts'
 import { mcpEntry } from './mcp.ts'
 import { realtimeEntry } from './realtime.ts'
+import { secretsEntry } from './secrets.ts'
 import { called, text, url } from './terms.ts'
 
 const port = '(?:\\d{1,4}|[1-5]\\d{4}|6[0-4]\\d{3}|65[0-4]\\d{2}|655[0-2]\\d|6553[0-5])'
@@ -146,6 +147,7 @@ export const gatewayFile = s.object({
   mcp: mcpEntry,
   realtime: realtimeEntry,
   telemetry: s.default(telemetryEntry, {}),
+  secrets: s.optional(secretsEntry),
   end_users: endUsersEntry,
   egress: egressEntry,
 })
