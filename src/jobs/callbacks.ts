@@ -96,7 +96,7 @@ export class Callbacks {
     const sent = await this.#attempt(delivery, job, triedAt)
     const { status } = sent
     const isAccepted = status !== null && status >= 200 && status < 300
-    const isOver = status === GONE || delivery.attempt >= callback_attempts || !job?.callback
+    const isOver = status === GONE || delivery.attempt >= callback_attempts || !(job?.callback ?? job?.unreadable)
     const state = isAccepted ? 'delivered' : isOver ? 'failed' : 'retrying'
     metrics.callback(state)
     const nextAt = now() + callbackGap(callback_retry, delivery.attempt, random())
@@ -109,9 +109,13 @@ export class Callbacks {
     at: number,
   ): Promise<Pick<Delivered, 'status' | 'response' | 'error' | 'headers' | 'bodySha256'>> {
     const none = { status: null, response: null, headers: '{}', bodySha256: '' }
+    const { poster, options, log } = this.#context
+    if (!job?.callback && job?.unreadable !== undefined) {
+      log.error({ job: job.id, reason: job.unreadable }, 'callback unreadable')
+      return { ...none, error: `its sealed address cannot be opened: ${job.unreadable}` }
+    }
     if (!job?.callback) return { ...none, error: 'the job has no callback any more' }
     const { url, secret } = job.callback
-    const { poster, options } = this.#context
     const { callback_to: allowed, callback_timeout: ms } = options()
     const timestamp = Math.floor(at / 1000)
     const data = jobObject(job, this.#context)

@@ -34,10 +34,13 @@ export async function contentOf(
   context: JobsContext,
   provider: JobProvider,
 ): Promise<ContentAnswer> {
-  const { state, result, kind } = job
+  const { state, kind } = job
   if (job.completedAt === null) throw errors.jobNotReady(kind)
   if (state === 'failed' || state === 'canceled') throw errors.jobFailed(kind, state)
-  if (!result || (job.expiresAt !== null && job.expiresAt <= context.now())) throw gone(kind)
+  if (job.expiresAt !== null && job.expiresAt <= context.now()) throw gone(kind)
+  // Its provider names the address once more where the one that is kept cannot be opened.
+  const result = job.result ?? (job.unreadable === undefined ? undefined : await found(job, request, context, provider))
+  if (!result) throw gone(kind)
   return result.kind === 'blob' ? kept(result, request, job, context) : proxied(job, result, request, context, provider)
 }
 

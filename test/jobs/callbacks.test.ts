@@ -1,6 +1,7 @@
 /** Callbacks as their receivers verify them, and when they come again. */
 import { createHmac } from 'node:crypto'
 import t from 'tap'
+import type { Job } from '../../src/core/ports.ts'
 import { callbackGap, pollGap } from '../../src/jobs/back-off.ts'
 import { Callbacks, signaturesOf } from '../../src/jobs/callbacks.ts'
 import { engineKit, FILM } from './kit.ts'
@@ -89,6 +90,46 @@ t.test('SI-07 a receiver that does not answer in time gets the same event again,
     { attempt: 2, state: 'retrying', status: null, response: null, error },
     { attempt: 3, state: 'failed', status: null, response: null, error },
   ])
+})
+
+t.test('a callback that cannot be opened is tried again, and each attempt says why it fails', async t => {
+  const kit = await engineKit(t, { options: { results: 'proxy', callback_attempts: 3 } })
+  const { subject, posted } = kit
+  kit.answer = ({ path }) => ({ body: path.endsWith('/content') ? FILM : { status: 'completed' } })
+  const made = [1, 2].map(n => kit.create({ callback: { url: `https://hook.example/${n}`, secret: 's' } }))
+  const [lost, fine] = (await Promise.all(made)) as [Job, Job]
+  await kit.poll()
+  const callbacks = new Callbacks(kit.context, 'one')
+  const turn = async () => {
+    await callbacks.run()
+    await callbacks.stop(30_000)
+    subject.clock.now += 3_600_000
+  }
+  const { get } = subject.jobs
+  const unreadable = 'the master key deadbeef is missing'
+  const closed = async (id: string) => {
+    const job = await get(id)
+    return job && id === lost.id ? { ...job, callback: null, unreadable } : job
+  }
+  Object.assign(subject.jobs, { get: closed })
+  await turn()
+  t.match(await subject.jobs.deliveries(fine.id), [{ state: 'delivered' }], 'others are told')
+  const error = `its sealed address cannot be opened: ${unreadable}`
+  t.match(await subject.jobs.deliveries(lost.id), [
+    { state: 'retrying', error },
+    { state: 'pending', attempt: 2 },
+  ])
+  Object.assign(subject.jobs, { get })
+  await turn()
+  t.match((await subject.jobs.deliveries(lost.id))[1], { state: 'delivered' }, 'the key is back')
+  t.equal(posted.length, 2)
+
+  const third = await kit.create({ callback: { url: 'https://hook.example/3', secret: 's' } })
+  await kit.poll()
+  Object.assign(subject.jobs, { get: async (id: string) => ({ ...(await get(id))!, callback: null, unreadable }) })
+  for (let turns = 0; turns < 5; turns++) await turn()
+  const states = (await subject.jobs.deliveries(third.id)).map(({ state }) => state)
+  t.same(states, ['retrying', 'retrying', 'failed'], 'the last attempt ends it')
 })
 
 t.test('SI-07 a new secret signs the callbacks of new jobs, and attempts for earlier jobs keep theirs', async t => {

@@ -278,6 +278,22 @@ t.test('parts of a result that were not asked for, or are none, are not passed o
   t.match(await get('bytes=0-9'), { status: 206, type: 'video/mp4' })
 })
 
+t.test('a result whose kept address cannot be opened is read where its provider says that it is', async t => {
+  const kit = await engineKit(t, { options: { results: 'proxy' } })
+  kit.answer = asked => (isPoll(asked) ? done() : { body: FILM })
+  const { id } = await kit.create()
+  await kit.poll()
+  const job = { ...(await kit.read(id)), result: null, unreadable: 'the master key deadbeef is missing' }
+  const wanted = { range: undefined, ifRange: undefined, isHead: false, signal: new Cancellation() }
+  const { status, chunks } = await kit.jobs.content(job, wanted)
+  const got: Buffer[] = []
+  for await (const chunk of chunks) got.push(chunk)
+  t.equal(status, 200)
+  t.same(Buffer.concat(got), FILM)
+  kit.answer = () => ({ status: 404 })
+  await t.rejects(kit.jobs.content(job, wanted), { code: 'not_found' }, 'the provider has dropped it')
+})
+
 t.test(
   'a range outside of a result is a 416 while If-Range names that result, and the whole of it otherwise',
   async t => {

@@ -367,6 +367,63 @@ export function jobStoreContract(t: Test, make: MakeSubject): void {
     t.equal((await claim('two')).length, 1, 'a share is of one owner')
   })
 
+  t.test('a job whose sealed values cannot be opened delays no others, and goes on without them', async t => {
+    const subject = await make(t)
+    const { jobs, ledger } = subject
+    const principal = await subject.organization('prepaid', 1000n)
+    const sealed = ['missing', 'changed', 'cut', 'empty']
+    for (const id of [...sealed, 'fine']) {
+      await running(subject, principal, jobOf(id, { callback, idempotency: `key-${id}` }))
+    }
+    await begin(subject, principal, jobOf('lost', { callback }))
+    const spoil = async (column: string) => {
+      await subject.exec!(`UPDATE jobs SET ${column} = 'deadbeef.AAAA.AAAA' WHERE id IN ('missing', 'lost')`)
+      await subject.exec!(`UPDATE jobs SET ${column} = substr(${column}, 1, 30) || 'x' WHERE id = 'changed'`)
+      await subject.exec!(`UPDATE jobs SET ${column} = 'x' WHERE id = 'cut'`)
+      await subject.exec!(`UPDATE jobs SET ${column} = '' WHERE id = 'empty'`)
+    }
+    await spoil('callback_secret')
+    const claimed = await jobs.claim(lease('one'), 25)
+    t.same(claimed.map(({ id }) => id).sort(), [...sealed, 'fine'].sort())
+    for (const job of claimed) {
+      if (job.id === 'fine') t.match(job, { callback, unreadable: undefined })
+      else t.match(job, { callback: null, unreadable: job.id === 'missing' ? /master key deadbeef/ : String })
+      t.equal(await jobs.end(job.id, job.fence, ended(job.id), rowFor(principal, job.id, 1n)), true)
+    }
+    t.equal(
+      (await jobs.claimDeliveries(lease('one', NOON + 1000), 25)).length,
+      5,
+      'an end is told, or its failure is kept',
+    )
+    const again = await begin(subject, principal, jobOf('other', { idempotency: 'key-missing' }), 1)
+    t.match(again, { existing: { id: 'missing' } })
+
+    await jobs.interrupt('lost', { code: 'interrupted', message: 'x' }, { id: 'evt_lost', type: 'x' }, NOON)
+    t.match(await jobs.get('lost'), { state: 'failed' })
+    t.match(await ledger.balance(principal.orgId), { held: 0n })
+
+    await spoil('result_url')
+    t.match(await jobs.get('missing'), { state: 'completed', result: null, unreadable: /master key deadbeef/ })
+    t.match(await jobs.get('fine'), { result: ended('fine').result })
+    const listed = await jobs.list({ orgId: principal.orgId }, 'video', { limit: 10 })
+    t.equal(listed.length, 6)
+    t.equal((await jobs.expireDue(NOON + HOUR, 10)).length, 5, 'such results expire as others do')
+    t.same(await jobs.expireDue(NOON + HOUR, 10), [])
+    t.match(await jobs.remove('missing', NOON), { id: 'missing' })
+  })
+
+  t.test('creates that were lost are failed, whether their values can be opened or not', async t => {
+    const subject = await make(t)
+    const principal = await subject.organization('prepaid', 1000n)
+    for (const id of ['a', 'b', 'c']) await begin(subject, principal, jobOf(id, { callback }))
+    await subject.exec!("UPDATE jobs SET callback_url = 'deadbeef.AAAA.AAAA' WHERE id = 'b'")
+    subject.clock.now += HOUR + 60_001
+    await subject.ledger.recover()
+    const event = (id: string) => ({ id: `evt_${id}`, type: 'x' })
+    t.equal(await subject.jobs.interruptLost({ code: 'interrupted', message: 'x' }, event, NOON), 3)
+    t.match(await subject.jobs.get('b'), { state: 'failed', error: { code: 'interrupted' } })
+  })
+
   t.test('an ended job is reported until acknowledged, by one process at a time', async t => {
     const subject = await make(t)
     const { jobs } = subject

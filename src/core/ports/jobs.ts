@@ -97,6 +97,8 @@ export interface Job extends NewJob, JobTarget {
   readonly fence: number
   readonly result: JobResult | null
   readonly deletedAt: number | null
+  /** Why its callback or the address of its result, null then, cannot be opened. */
+  readonly unreadable?: string
 }
 
 /** The provider's answer when it accepts a job. */

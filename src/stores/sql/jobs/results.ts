@@ -23,10 +23,10 @@ export function results(table: JobTable): Results {
   const { elementsOf, lockFree } = table.sql.dialect
   const expire = (id: string, now: number): Promise<Job | undefined> =>
     table.write('committed', async within => {
-      const job = await within.read(id)
-      if (!job?.result) return undefined
+      const row = await within.row(id)
+      if (!row || row.result_kind === null) return undefined
       await within.sql.query(EXPIRE, [id, now])
-      return job
+      return within.job(row)
     })
 
   return {

@@ -1,6 +1,6 @@
 /** Rows of jobs and of their callbacks. */
 import type { Delivery, Funds, Job, JobCallback, JobError, JobResult, JobState } from '../../../core/ports.ts'
-import type { Keyring } from '../../keyring.ts'
+import { type Keyring, KeyringError } from '../../keyring.ts'
 import { jobPlace } from '../../rules/jobs.ts'
 import { openText } from '../../sealing.ts'
 import { numberOf } from '../sql.ts'
@@ -61,7 +61,7 @@ export interface JobRow {
   deleted_at: bigint | null
 }
 
-/** The job of a row. Throws where a sealed text cannot be opened. */
+/** Returns the job of a row. A text that cannot be opened is null, so that one row delays no others. */
 export function jobOf(row: JobRow, keyring: () => Keyring): Job {
   return {
     id: row.id,
@@ -103,10 +103,26 @@ export function jobOf(row: JobRow, keyring: () => Keyring): Job {
     attempts: Number(row.attempts),
     failures: Number(row.failures),
     fence: Number(row.fence),
-    result: resultOf(row, keyring),
-    callback: callbackOf(row, keyring),
+    ...sealedOf(row, keyring),
     deletedAt: numberOf(row.deleted_at),
   }
+}
+
+/** Reads what is sealed: an address, and a callback. */
+function sealedOf(row: JobRow, keyring: () => Keyring): Pick<Job, 'result' | 'callback' | 'unreadable'> {
+  let unreadable: string | undefined
+  const opened = <T>(read: () => T): T | null => {
+    try {
+      return read()
+    } catch (thrown) {
+      if (!(thrown instanceof KeyringError)) throw thrown
+      unreadable = thrown.message
+      return null
+    }
+  }
+  const result = opened(() => resultOf(row, keyring))
+  const callback = opened(() => callbackOf(row, keyring))
+  return { result, callback, ...(unreadable !== undefined && { unreadable }) }
 }
 
 function resultOf(row: JobRow, keyring: () => Keyring): JobResult | null {
