@@ -210,18 +210,13 @@ export interface JobStore {
   interrupt(id: string, error: JobError, event: EndedJob['event'], now: number): Promise<void>
   /** Fails rows that are `creating` though what they held has been given back: their process has ended. */
   interruptLost(error: JobError, event: (id: string) => EndedJob['event'], now: number): Promise<number>
-
   get(id: string): Promise<Job | undefined>
   byLogId(logId: string): Promise<Job | undefined>
   /** Whether the key that began a job may be used now, for reads that show no key. */
   isReadable(job: Pick<Job, 'keyId'>): Promise<boolean>
   /** Newest first, unless `ascending`; without those that were deleted or never began. */
   list(scope: JobScope, kind: string, page: Page & { readonly ascending?: boolean }): Promise<Job[]>
-
-  /**
-   * Claims due jobs, with organizations in turn. The owner of a lease has at most `share` per organization and per
-   * provider. Own providers of two organizations count as two, even with the same id.
-   */
+  /** Claims due jobs, organizations in turn; an owner has at most `share` of each organization, and of each provider. */
   claim(lease: Lease, share: number): Promise<Job[]>
   /** Claims one job, due or not; undefined when it has ended or another owner has it. */
   claimOne(id: string, lease: Lease): Promise<Job | undefined>
@@ -234,7 +229,6 @@ export interface JobStore {
   release(owner: string): Promise<void>
   /** When the next job, delivery or removal is due; undefined when there is none. */
   nextAt(): Promise<number | undefined>
-
   /** The result is gone. Returns the job as it was; undefined where there was none. */
   expire(id: string, now: number): Promise<Job | undefined>
   /** Results that are due to go: of each, its job as it was. */
@@ -245,7 +239,6 @@ export interface JobStore {
   prune(before: number, limit: number): Promise<number>
   /** Which of these results are still named by a row. */
   blobs(names: readonly string[]): Promise<Set<string>>
-
   /** Claims due deliveries. An owner holds at most `share` of one organization at a time. */
   claimDeliveries(lease: Lease, share: number): Promise<Delivery[]>
   deliver(delivery: Delivery, delivered: Delivered): Promise<boolean>
