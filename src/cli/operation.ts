@@ -45,7 +45,7 @@ export function addOperation(program: Command, open: Open): void {
     .command('check')
     .description('check the configuration files without a running gateway')
     .option('--plugins', 'run the modules of catalog.plugins, which may do anything')
-    .option('--secrets', 'run the commands of secrets.exec')
+    .option('--secrets', 'read secrets by reference: run their commands, and ask secret managers')
     .option('--strict', 'exit with status 1 when a variable of a credential is missing')
     .action(async (options: ConfigCheck, command: Command) => {
       const { io, config, json, print } = open(command)

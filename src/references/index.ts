@@ -1,16 +1,20 @@
 /** Reads the secrets that references of the configuration name outside of the environment and of files. */
+import { isDeepStrictEqual } from 'node:util'
 import type { SecretReader } from '../config/outside.ts'
 import type { Env, Resolved } from '../config/reference.ts'
 import type { SecretSettings } from '../config/schemas/secrets.ts'
 import { suggestion } from '../lib/nearest.ts'
 import { knowSecrets } from '../secrets/known.ts'
-import { outputOf } from './command.ts'
+import { callEndpoint } from '../upstream/auth/endpoint.ts'
+import { type ManagerContext, type ReadSecret, textOf } from './manager.ts'
 
 /**
  * Stands for a whole value that was not read: a text that is an address, a header and a token alike, so that the rest of a
  * file can be checked.
  */
 const UNREAD = 'https://unread.invalid'
+
+const EXAMPLES: Readonly<Record<string, string>> = { exec: 'exec:NAME', vault: 'vault:secret/acme#key' }
 
 /** Environment of the process, and whether secrets are read at all. */
 interface SecretsOptions {
@@ -20,16 +24,19 @@ interface SecretsOptions {
 
 /** Reads each secret once, until `renew` is called. */
 export class Secrets implements SecretReader {
-  readonly #env: Env
+  readonly #context: ManagerContext
   readonly #isRead: boolean
-  #settings: SecretSettings = { exec: {} }
+  #settings: SecretSettings = { exec: {}, vault: { auth_path: 'approle' } }
   #folder = '.'
   #found = new Map<string, Promise<Resolved>>()
+  /** Secrets by their source: several references may name fields of one. */
+  #secrets = new Map<string, ReturnType<ReadSecret>>()
+  readonly #readers = new Map<string, { readonly settings: object; readonly read: ReadSecret }>()
   /** Values of the last readings: those in force may be older than the latest. */
   #values: readonly [current: Set<string>, before: ReadonlySet<string>] = [new Set(), new Set()]
 
   constructor({ env, isRead = true }: SecretsOptions) {
-    this.#env = env
+    this.#context = { env, home: env.HOME || '/', call: callEndpoint }
     this.#isRead = isRead
   }
 
@@ -40,6 +47,7 @@ export class Secrets implements SecretReader {
 
   renew(): void {
     this.#found = new Map()
+    this.#secrets = new Map()
     this.#values = [new Set(), this.#values[0]]
   }
 
@@ -68,15 +76,54 @@ export class Secrets implements SecretReader {
 
   /** Rejects with an Error that shows nothing of a secret. */
   async #read(name: string): Promise<Resolved> {
-    const id = name.slice(name.indexOf(':') + 1).trim()
-    const { exec } = this.#settings
+    const { kind, id, field } = parsed(name)
+    const reader = await this.#readerOf(kind, id)
+    if (!this.#isRead) return { value: UNREAD, isUnread: true }
+    const source = `${kind}:${id}`
+    let secret = this.#secrets.get(source)
+    if (!secret) {
+      secret = reader(id)
+      this.#secrets.set(source, secret)
+    }
+    return { value: textOf(await secret, field) }
+  }
+
+  /** Loads only the code of kinds that are named. */
+  async #readerOf(kind: string, id: string): Promise<ReadSecret> {
+    const { exec, vault } = this.#settings
+    if (kind === 'vault') {
+      const { vaultReader } = await import('./vault.ts')
+      return this.#kept(kind, vault, () => vaultReader(vault, this.#context))
+    }
     const command = Object.hasOwn(exec, id) ? exec[id] : undefined
     if (!command) throw new Error(`"secrets.exec" has no command "${id}"${suggestion(id, Object.keys(exec))}`)
-    if (!this.#isRead) return { value: UNREAD, isUnread: true }
-    try {
-      return { value: await outputOf(command, { folder: this.#folder, env: this.#env }) }
-    } catch (thrown) {
-      throw new Error(`its command ${(thrown as Error).message}`)
-    }
+    const { outputOf } = await import('./command.ts')
+    const place = { folder: this.#folder, env: this.#context.env }
+    return () =>
+      outputOf(command, place).catch((thrown: Error) => {
+        throw new Error(`its command ${thrown.message}`)
+      })
   }
+
+  /** The reader of a kind while its settings stay: it may be signed in. */
+  #kept(kind: string, settings: object, make: () => ReadSecret): ReadSecret {
+    let kept = this.#readers.get(kind)
+    if (!kept || !isDeepStrictEqual(kept.settings, settings)) {
+      kept = { settings, read: make() }
+      this.#readers.set(kind, kept)
+    }
+    return kept.read
+  }
+}
+
+/** Divides `kind:id#field`. Commands have no fields. */
+function parsed(name: string): { readonly kind: string; readonly id: string; readonly field: string | undefined } {
+  const kind = name.slice(0, name.indexOf(':'))
+  const rest = name.slice(kind.length + 1).trim()
+  const end = kind === 'exec' ? -1 : rest.lastIndexOf('#')
+  const id = end < 0 ? rest : rest.slice(0, end)
+  const field = end < 0 ? undefined : rest.slice(end + 1)
+  if (id === '' || field === '') throw new Error(`expected a name such as "\${${EXAMPLES[kind]}}"`)
+  if (kind === 'vault' && field === undefined) throw new Error(`it names no field; expected "\${vault:${id}#field}"`)
+  return { kind, id, field }
 }

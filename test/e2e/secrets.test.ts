@@ -10,6 +10,7 @@ import { parse } from 'yaml'
 import { commandsOf } from '../helpers/commands.ts'
 import { type GatewayOptions, startGateway } from '../helpers/gateway.ts'
 import { root } from '../helpers/sources.ts'
+import { startVault } from '../helpers/vault.ts'
 
 type Tree = Record<string, unknown>
 
@@ -46,13 +47,13 @@ function program(name: string, script: string): void {
 }
 const PATH = `${programs}:/usr/bin:/bin`
 
-/** A gateway of the examples of the page that hold this text. */
-async function gatewayOf(text: string, more: Partial<GatewayOptions> = {}) {
+/** A gateway of the examples of the page that hold this text, with other settings of `secrets`. */
+async function gatewayOf(text: string, more: Partial<GatewayOptions> = {}, secrets: Tree = {}) {
   const manifest = printed('providers.d/acme.yaml', text)
   return startGateway(t, {
     ...more,
     providers: { acme: { ...manifest, base_url } },
-    config: { ...printed('config/gateway.yaml', text), ...more.config },
+    config: { secrets: { ...(printed('config/gateway.yaml', text).secrets as Tree), ...secrets }, ...more.config },
     env: { PATH, ...more.env },
   })
 }
@@ -82,4 +83,26 @@ t.test('a command gives all workers one secret, though it prints another one eac
   for (let i = 0; i < 4; i++) t.equal((await ask(gateway)).status, 200)
   t.equal(new Set(shown).size, 1, 'the last secret stays')
   t.notMatch(logged(), 'show-model-gateway')
+})
+
+t.test('a role of Vault reads a secret that only its own token may read', async t => {
+  const role = { id: 'role-of-the-gateway', secret: 'secret-of-the-role' }
+  const vault = await startVault(t, {
+    mounts: { 'secret/': { version: 2, secrets: { acme: { key: 'sk-acme-of-vault' } } } },
+    roles: { [role.id]: role.secret },
+  })
+  vault.tokens.clear()
+  accepted = secret => secret === 'sk-acme-of-vault'
+  const { vault: example } = printed('config/gateway.yaml', 'vault:').secrets as { vault: Tree }
+  const gateway = await gatewayOf(
+    'vault:',
+    { env: { VAULT_ROLE_ID: role.id }, files: { 'config/secret-id': `${role.secret}\n` } },
+    { vault: { ...example, address: vault.url, role_id: `\${VAULT_ROLE_ID}`, secret_id: `\${file:secret-id}` } },
+  )
+  t.equal((await ask(gateway)).status, 200)
+  vault.sealed = true
+  const refused = await gateway.admin('POST', '/reload')
+  t.match(await refused.text(), /Vault answered with status 503: Vault is sealed/)
+  t.equal((await ask(gateway)).status, 200)
+  t.notMatch(`${gateway.stdout()}${gateway.stderr()}`, /sk-acme-of-vault|secret-of-the-role|hvs\.role/)
 })

@@ -2,7 +2,7 @@
 import { sourceFiles, textOf } from './sources.ts'
 
 /** Folders that talk with providers, and with other servers. */
-const OUTWARD = /^(?:plugins|src\/(?:upstream|egress|demo|wire|secrets|cli))\//
+const OUTWARD = /^(?:plugins|src\/(?:upstream|egress|demo|wire|secrets|references|cli))\//
 /** Read by name. */
 const READ = /\bheader\('([a-z_-]+)'\)|\bheaders(?:\.([a-z]+) |\['([a-z_-]+)'\])/g
 /** Names of two words that begin as headers do. */

@@ -1,12 +1,30 @@
 /** The section `secrets` of `gateway.yaml`: where references such as `${exec:NAME}` are read. */
 import { type Infer, s } from '../../core/schema.ts'
-import { called, text } from './terms.ts'
+import { called, text, url } from './terms.ts'
 
 const command = called('a command and its arguments, such as ["pass", "show", "acme"]', s.array(text, { minItems: 1 }))
 
-/** Commands by the name that references use. */
+const vaultEntry = s.object({
+  /** `VAULT_ADDR` by default. */
+  address: s.optional(url),
+  /** `VAULT_TOKEN` by default, then `~/.vault-token`. */
+  token: s.optional(text),
+  /** Signs in as an AppRole in place of a token. */
+  role_id: s.optional(text),
+  secret_id: s.optional(text),
+  auth_path: s.default(text, 'approle'),
+  /** `VAULT_NAMESPACE` by default. */
+  namespace: s.optional(text),
+  /** Asked of the server by default. */
+  kv_version: s.optional(s.integer({ minimum: 1, maximum: 2 })),
+})
+/** Settings of Vault. */
+export type VaultSettings = Infer<typeof vaultEntry>
+
+/** Commands by the name that references use, and secret managers. */
 export const secretsEntry = s.object({
   exec: s.default(s.record(command), {}),
+  vault: s.default(vaultEntry, {}),
 })
 /** A valid section, with defaults. */
 export type SecretSettings = Infer<typeof secretsEntry>
