@@ -404,7 +404,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   demo: 200,
   egress: 1150,
   endpoints: 2100,
-  filters: 5750,
+  filters: 5900,
   http: 2600,
   jobs: 1800,
   json: 1000,

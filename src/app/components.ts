@@ -14,6 +14,7 @@ import { DocumentFetcher } from '../egress/documents.ts'
 import { Fetcher } from '../egress/fetcher.ts'
 import { ClientFetcher } from '../egress/media.ts'
 import { recheck } from '../filters/auth.ts'
+import { copiesOf } from '../filters/copies.ts'
 import { connectionsWithin, openFiles } from '../http/descriptors.ts'
 import { Listener } from '../http/server.ts'
 import type { Jobs } from '../jobs/runner.ts'
@@ -302,6 +303,12 @@ export function listenerOf(components: Components): Listener {
   })
   components.metrics.connections(() => listener.connections)
   return listener
+}
+
+/** Ends a listener in its time, and with it the copies of requests. */
+export async function drainListener(listener: Listener, components: Components): Promise<void> {
+  await listener.drain(drainTimes(components))
+  await copiesOf(components.services).end()
 }
 
 /** Health of the providers as this process has seen it. */

@@ -1,7 +1,7 @@
 /** Serves the public port, in this process or in workers that it leads. */
 import type { AdminContext } from '../admin/context.ts'
 import { explainRoute } from '../routing/explain.ts'
-import { type Components, drainTimes, healthIn, listenerOf, warmUp } from './components.ts'
+import { type Components, drainListener, healthIn, listenerOf, warmUp } from './components.ts'
 import { version } from './version.ts'
 
 /** Serves the public port; the same for one process and for a primary with workers. */
@@ -43,7 +43,7 @@ export function singleProcess(components: Components): ServingMode {
     }),
     explainRoute: question => explainRoute(manager.current, services, question),
     providerHealth: () => healthIn(components),
-    drain: () => listener.drain(drainTimes(components)),
+    drain: () => drainListener(listener, components),
     abortDrain: () => listener.abortDrain(),
   }
 }

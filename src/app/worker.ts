@@ -20,7 +20,7 @@ import { type CleanupStack, withCleanup } from './cleanup.ts'
 import {
   type Components,
   createComponents,
-  drainTimes,
+  drainListener,
   healthIn,
   listenerOf,
   sweepRegularly,
@@ -148,7 +148,7 @@ async function start(cleanup: CleanupStack, log: Log): Promise<Worker> {
   const listener = listenerOf(components)
   await listener.listen()
   components.served.at = listener.address
-  cleanup.add(() => listener.drain(drainTimes(components)))
+  cleanup.add(() => drainListener(listener, components))
   warmUp(components)
   sweepRegularly(components, cleanup)
   return {

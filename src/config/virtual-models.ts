@@ -97,13 +97,19 @@ export function linkRules(
   catalog: Catalog,
 ): readonly RouteRule[] | undefined {
   const rules = files.flatMap(({ source, value }) =>
-    value.rules.map(({ match, use, deny }, index): RouteRule => {
+    value.rules.map(({ match, use, deny, mirror }, index): RouteRule => {
       const path = ['rules', index]
-      if ((use === undefined) === (deny === undefined)) throw source.error('write either "use" or "deny"', path)
+      const moves = use !== undefined || mirror !== undefined
+      const isOne = moves === (deny === undefined)
+      if (!isOne) throw source.error('write one of "use", "deny" and "mirror", or "use" beside "mirror"', path)
       const { virtual = new Map<string, VirtualModel>() } = catalog
-      const issue = use === undefined || virtual.has(use) ? undefined : issueOf(use, catalog, virtual.keys())
+      const issueAt = (name: string | undefined) =>
+        name === undefined || virtual.has(name) ? undefined : issueOf(name, catalog, virtual.keys())
+      const issue = issueAt(use)
       if (issue !== undefined) throw source.error(issue, [...path, 'use'])
-      return { name: `${basename(source.name)}#${index + 1}`, match, use, deny }
+      const other = issueAt(mirror?.to)
+      if (other !== undefined) throw source.error(other, [...path, 'mirror', 'to'])
+      return { name: `${basename(source.name)}#${index + 1}`, match, use, deny, mirror }
     }),
   )
   return rules.length === 0 ? undefined : rules

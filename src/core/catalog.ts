@@ -70,13 +70,14 @@ export interface TargetCondition extends CallerCondition {
   readonly prompt_tokens?: { readonly min?: number | undefined; readonly max?: number | undefined } | undefined
 }
 
-/** Moves requests for some models to another one, or refuses them. The first rule that matches applies. */
+/** Moves, copies or refuses requests for some models. The first rule that matches applies. */
 export interface RouteRule {
   readonly name: string
   /** `model` is a name, or a pattern with `*` and `?`. */
   readonly match: CallerCondition & { readonly model?: string | undefined }
   readonly use: string | undefined
   readonly deny: string | undefined
+  readonly mirror?: { readonly to: string; readonly percent: number } | undefined
 }
 
 /** All models and providers of a snapshot, by the names that requests use. */

@@ -1,7 +1,6 @@
 /** `GET /v1/realtime`, a WebSocket to a model, and the client secrets by which browsers open one (docs/realtime.md). */
 
 import { clientSecrets, realtime as codec, secretsOf } from '../codecs/realtime.ts'
-import type { RouteRule } from '../core/catalog.ts'
 import type { Endpoint } from '../core/endpoint.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { catalogOf } from '../core/policy.ts'
@@ -17,6 +16,7 @@ import { isFunctions, transcriptionAt } from '../realtime/settings.ts'
 import { namedModels, namesMeant, plansOf } from '../routing/named-models.ts'
 import { isByok } from '../routing/policy.ts'
 import { RequestQuery } from '../routing/query.ts'
+import { countRule } from '../routing/rules.ts'
 
 const PATH = '/v1/realtime'
 const BODY_LIMIT = 256 * 1024
@@ -85,8 +85,7 @@ async function mint(ex: Exchange, services: Services): Promise<Reply> {
   const request = (await ex.readRequest()) as RealtimeRequest
   const session = request.session!
   ex.requested.model = request.model
-  const count = ({ name, deny }: RouteRule) => services.metrics.ruleApplied(name, deny === undefined ? 'use' : 'deny')
-  const named = namedModels(queryOf(ex), services.random, count)
+  const named = namedModels(queryOf(ex), services.random, rule => countRule(services, rule))
   checkSession(session)
   checkPlan(ex, principal)
   const targets = plansOf(named, { auto: [] }).flatMap(({ found }) => found.targets)

@@ -16,10 +16,13 @@ import { Health } from '../routing/health.ts'
 import { namedModels, type PlannedModel, plansOf } from '../routing/named-models.ts'
 import { errorType, exhausted, isBeyondWire, isFull, outOfBudget } from '../routing/outcome.ts'
 import { outlierDetectorOf } from '../routing/outlier-detector.ts'
+import { withoutSuffix } from '../routing/preferences.ts'
 import { viewerOf } from '../routing/query.ts'
+import { countRule, ruleFor } from '../routing/rules.ts'
 import { type Settings, settings } from '../routing/settings.ts'
 import { TargetQueue } from '../routing/target-queue.ts'
 import { type Selection, TargetSelector } from '../routing/target-selector.ts'
+import { copiesOf } from './copies.ts'
 import { passedOf } from './ratelimit/passed.ts'
 import { ExchangeQuery } from './routing-query.ts'
 
@@ -40,11 +43,13 @@ export const route: FilterFactory<Settings> = {
     const budgets = new Budgets(options)
     /** Units of answered requests whose credential has limits. */
     const uses = new WeakMap<Exchange, CredentialUse>()
-    const count = ({ name, deny }: RouteRule) => services.metrics.ruleApplied(name, deny === undefined ? 'use' : 'deny')
+    const count = (rule: RouteRule) => countRule(services, rule)
+    const copies = copiesOf(services)
     return {
       async handle(ex, next) {
         await ex.readRequest()
         let query = new ExchangeQuery(ex)
+        const mirror = query.catalog.rules && ruleFor(withoutSuffix(query.request.model).name, query)
         let named = namedModels(query, services.random, count)
         const limits = passedOf(ex)
         if (limits) {
@@ -62,6 +67,7 @@ export const route: FilterFactory<Settings> = {
         const most = Math.max(options.attempts, planned.length)
         const choice = selector.chooseAmong(planned)
         const requestFor = changedRequests(planned, choice, ex.request!)
+        if (mirror?.mirror) copies.draw(ex, mirror)
         const queue = new TargetQueue(choice, outliers, viewerOf(query), true)
         let step = queue.next(most)!
         const budget = budgets.of(step.target, query.tenant)

@@ -6,9 +6,11 @@ import { isObject, type Json } from '../json/json.ts'
 import { Form } from '../lib/body.ts'
 import { RequestQuery, type RoutedRequest } from '../routing/query.ts'
 import { sessionName } from '../routing/session-affinity.ts'
+import { isCopy } from './copy.ts'
 
 /** Its session is that of the headers or of the request; `x-no-fallback: true` forbids other targets. */
 export class ExchangeQuery extends RequestQuery {
+  readonly isCopy: boolean
   readonly #ex: Exchange
 
   constructor(ex: Exchange) {
@@ -16,6 +18,7 @@ export class ExchangeQuery extends RequestQuery {
     const session = sessionName(ex.http.headers, ex.operation, request)
     super(ex, catalogOf(ex), request, session, ex.header('x-no-fallback') !== 'true')
     this.#ex = ex
+    this.isCopy = isCopy(ex)
   }
 
   /** Keeps what was measured of the request since it was read. */

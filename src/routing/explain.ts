@@ -46,7 +46,8 @@ export function explainRoute(snapshot: Snapshot, memory: ExplainedState, questio
   const parts = planned.map(one => explainModel(one, settings, memory, question))
   const { virtual } = named[0]!
   const [first] = parts
-  if (virtual === undefined) return first!
+  const shown = rule && { rule: rule.name, mirror: rule.mirror }
+  if (virtual === undefined) return Object.assign({}, first!, shown)
   let before = 0
   const candidates = parts.flatMap(part => {
     const placed = part.candidates.map(one => (one.place === null ? one : { ...one, place: one.place + before }))
@@ -59,7 +60,7 @@ export function explainRoute(snapshot: Snapshot, memory: ExplainedState, questio
     .map(offer => ({ offer, reason: 'its condition "when" is not met' }))
   return {
     model: virtual,
-    rule: rule?.name,
+    ...shown,
     reason: first!.reason,
     choice: first!.choice,
     candidates,

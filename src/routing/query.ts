@@ -45,6 +45,8 @@ export interface RoutingQuery extends PricedRequest {
   readonly session: string | undefined
   /** False when the caller allows one provider only. */
   readonly failover: boolean
+  /** It copies another request, so that no rule applies. */
+  readonly isCopy?: boolean
   /** Reads the request again with other fields; undefined on client wires whose fields have other names. */
   reread?(preset: Preset): RoutedRequest | undefined
 }

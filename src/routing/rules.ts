@@ -1,12 +1,13 @@
 /** Finds the rule for a requested model (docs/rules.md). */
 import { LRUCache } from 'lru-cache'
 import type { RouteRule } from '../core/catalog.ts'
+import type { Services } from '../core/ports.ts'
 import { GatewayError } from '../lib/error.ts'
 import { hasTags, isFrom } from './conditions.ts'
 import type { RoutingQuery } from './query.ts'
 import { resolve } from './resolve.ts'
 
-type Asking = Pick<RoutingQuery, 'catalog' | 'principal' | 'asker' | 'tags'>
+type Asking = Pick<RoutingQuery, 'catalog' | 'principal' | 'asker' | 'tags' | 'isCopy'>
 
 const NOBODY = { orgId: '', orgName: '', projectId: '', keyId: '', keyName: '' }
 /** Callers and names whose rules are remembered. */
@@ -84,10 +85,16 @@ class RuleTable {
 
 const tables = new WeakMap<readonly RouteRule[], RuleTable>()
 
+/** Counts a rule that moves or refuses a request; copies are counted as they begin. */
+export function countRule({ metrics }: Pick<Services, 'metrics'>, { name, use, deny }: RouteRule): void {
+  if (deny !== undefined) metrics.ruleApplied(name, 'deny')
+  else if (use !== undefined) metrics.ruleApplied(name, 'use')
+}
+
 /** The first rule that matches a name without its suffix; undefined without one. */
 export function ruleFor(name: string, query: Asking): RouteRule | undefined {
   const { rules } = query.catalog
-  if (!rules) return undefined
+  if (!rules || query.isCopy) return undefined
   let table = tables.get(rules)
   if (!table) {
     table = new RuleTable(rules)

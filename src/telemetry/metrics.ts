@@ -135,7 +135,7 @@ export class PrometheusMetrics implements Metrics {
   })
   readonly #rulesApplied = counter(this.#registry, {
     name: 'gateway_route_rules_applied_total',
-    help: 'Requests that a rule of the configuration has moved to another model or refused.',
+    help: 'Requests that a rule of the configuration has moved, refused or copied, and copies that a bound prevented.',
     closed: ['action'],
     open: ['rule'],
   })
@@ -237,7 +237,7 @@ export class PrometheusMetrics implements Metrics {
     this.#retryBudgetSpent.of(model).add(1)
   }
 
-  ruleApplied(rule: string, action: 'use' | 'deny'): void {
+  ruleApplied(rule: string, action: Parameters<Metrics['ruleApplied']>[1]): void {
     this.#rulesApplied.of(action, rule).add(1)
   }
 

@@ -72,8 +72,17 @@ for (const [yaml, said] of refused) {
 
 const ruled: readonly (readonly [yaml: string, said: string])[] = [
   ['{ match: { model: "a*" }, use: acme-larg }', '4:36: unknown model "acme-larg"; did you mean "acme-large"?'],
-  ['{ match: { model: "a*" } }', '4:5: write either "use" or "deny"'],
-  ['{ match: {}, use: acme-large, deny: No }', '4:5: write either "use" or "deny"'],
+  ['{ match: { model: "a*" } }', '4:5: write one of "use", "deny" and "mirror", or "use" beside "mirror"'],
+  [
+    '{ match: {}, mirror: { to: acme-large }, deny: No }',
+    '4:5: write one of "use", "deny" and "mirror", or "use" beside "mirror"',
+  ],
+  ['{ match: {}, mirror: { to: acme-larg } }', '4:32: unknown model "acme-larg"; did you mean "acme-large"?'],
+  ['{ match: {}, mirror: { to: acme-large, percent: 101 } }', '4:53: expected a number of at most 100, got 101'],
+  [
+    '{ match: {}, use: acme-large, deny: No }',
+    '4:5: write one of "use", "deny" and "mirror", or "use" beside "mirror"',
+  ],
 ]
 for (const [yaml, said] of ruled) {
   t.test(`a rule is refused: ${said}`, async t => {

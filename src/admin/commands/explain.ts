@@ -135,7 +135,7 @@ const scores = (candidates: readonly ExplainedCandidate[]): string =>
     }),
   )
 
-function showRoute({ model, rule, reason, choice, candidates, excluded }: ExplainedRoute): string {
+function showRoute({ model, rule, mirror, reason, choice, candidates, excluded }: ExplainedRoute): string {
   const left =
     excluded.length > 0
       ? `\n${table(
@@ -143,7 +143,8 @@ function showRoute({ model, rule, reason, choice, candidates, excluded }: Explai
           excluded.map(one => [one.offer, one.reason]),
         )}`
       : ''
-  const moved = rule === undefined ? '' : `, moved by rule ${rule}`
+  const copied = mirror === undefined ? '' : `, copied to ${mirror.to} for ${mirror.percent} %`
+  const moved = rule === undefined ? '' : `, by rule ${rule}${copied}`
   return `${model}: ${choice} (${reason}${moved})\n\n${measurements(candidates)}\n${scores(candidates)}${left}`
 }
 

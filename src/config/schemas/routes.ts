@@ -43,6 +43,7 @@ const rule = s.object({
   match: s.object({ model: s.optional(name), ...caller }),
   use: s.optional(target),
   deny: s.optional(s.string({ minLength: 1, maxLength: 1000 })),
+  mirror: s.optional(s.object({ to: target, percent: s.default(s.number({ minimum: 0, maximum: 100 }), 100) })),
 })
 
 /** `config/routes.d/*.yaml`: names that stand for chains of models, and rules. */

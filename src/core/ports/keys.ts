@@ -165,6 +165,8 @@ export interface IssuerKeyStore {
    * that does not exist. `project` and `org` are ids or names.
    */
   keyOf(issuer: string, place: { readonly org: string | undefined; readonly project: string }): Promise<string>
+  /** Resolves with the same for the operator's own requests, whose organization the first call makes. */
+  keyOfOperator(): Promise<string>
 }
 
 /** Client secrets of realtime sessions, each by its SHA-256: for a short time they open sessions as their key. */

@@ -174,8 +174,9 @@ export interface RouteQuestion {
 export interface ExplainedRoute {
   /** As it was understood: an id, or `auto`. */
   readonly model: string
-  /** Name of the rule that has moved the request. */
+  /** Name of the rule that applies, and where it sends copies. */
   readonly rule?: string | undefined
+  readonly mirror?: { readonly to: string; readonly percent: number } | undefined
   readonly reason: Reason
   /** The offer that would be tried first. */
   readonly choice: string

@@ -27,7 +27,7 @@ export interface Metrics {
   /** A request failed without having tried all that is left, since retries at failing targets are bounded. */
   retryBudgetSpent(model: string): void
   /** A rule of the configuration has moved a request to another model, or refused it. */
-  ruleApplied(rule: string, action: 'use' | 'deny'): void
+  ruleApplied(rule: string, action: 'use' | 'deny' | 'mirror' | 'mirror_skipped'): void
   inFlight(delta: 1 | -1): void
   /** Requests that wait for a place. */
   waiting(delta: 1 | -1): void

@@ -10,6 +10,7 @@ import type { Reply } from '../../core/reply.ts'
 import { type Infer, s } from '../../core/schema.ts'
 import { errors } from '../../lib/error.ts'
 import { Hysteresis } from '../../lib/hysteresis.ts'
+import { isCopy } from '../copy.ts'
 import { FairLimiter, type FairLimits, type Permit } from './fair-limiter.ts'
 
 const options = s.object({
@@ -50,6 +51,8 @@ export const admission: FilterFactory<Infer<typeof options>> = {
     }
     return {
       handle(ex, next) {
+        // Their number has a bound of its own, so that they take no place of a tenant's request.
+        if (isCopy(ex)) return next()
         if (isShedding(load, late, full)) throw errors.overloaded()
         const got = places.take(ex.caller.tenant, rules, ex.signal)
         return got instanceof Promise ? got.then(place => enter(ex, place, next)) : enter(ex, got, next)

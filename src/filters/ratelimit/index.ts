@@ -11,6 +11,7 @@ import type { Reply } from '../../core/reply.ts'
 import { type Infer, s } from '../../core/schema.ts'
 import { errors, type GatewayError } from '../../lib/error.ts'
 import { windowKinds } from '../../limits/kinds.ts'
+import { isCopy } from '../copy.ts'
 import { asRecord, headersOf, type RatePolicy, ratePolicy } from './headers.ts'
 import { type PassedLimits, passedOf, passLimits } from './passed.ts'
 import { type LimitPlan, LimitPlans } from './plan.ts'
@@ -104,6 +105,7 @@ export const ratelimit: FilterFactory<Infer<typeof options>> = {
     }
     return {
       handle(ex, next) {
+        if (isCopy(ex)) return next()
         const { principal } = ex.caller
         // Without a principal there is no organization to count for: the public catalogue is not limited here.
         if (!principal) return ex.endpoint.limitsAddress ? take(ex, usual, next) : next()

@@ -36,7 +36,7 @@ type Heir = Pick<KeyRow, 'project_id' | 'name' | 'kind' | 'created_by'> & {
 }
 
 /** Actor of changes without an operator. */
-const GATEWAY: Actor = 'gateway'
+export const GATEWAY: Actor = 'gateway'
 
 const ROWS = `
   SELECT keys.id, keys.project_id, projects.org_id, keys.name, keys.kind, keys.preview, keys.created_by,
