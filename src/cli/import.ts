@@ -7,8 +7,8 @@ import { PACKAGE } from '../config/locate.ts'
 import { call, parseUrl, readText } from './http.ts'
 import { errorCode, Failure, type Io } from './io.ts'
 import type { Converted } from './litellm/convert.ts'
-import type { Section } from './litellm/providers.ts'
 import type { Line } from './litellm/report.ts'
+import type { Section } from './litellm/sections.ts'
 import type { Open } from './session.ts'
 
 interface ImportOptions {

@@ -168,7 +168,10 @@ export function linkCredentials(file: File): Credential[] {
 /** A credential that is looked up may exist: that is left to the first request, and its secret is empty. */
 function secretsOf({ source }: File, { entry: { scheme, secret: text = '', source: from }, path }: PlacedEntry) {
   if (from) return ['']
-  const secrets = (scheme === 'gcp-oauth' ? [text] : text.split(',')).map(secret => secret.trim()).filter(Boolean)
+  const secrets = (scheme === 'gcp-oauth' ? [text] : text.split(','))
+    .map(secret => secret.trim())
+    // Of unset variables, the colons between them remain.
+    .filter(secret => /[^:]/.test(secret))
   for (const secret of secrets) {
     const issue = issueOf(scheme, secret)
     if (issue) throw source.error(issue, [...path, 'secret'])

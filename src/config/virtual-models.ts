@@ -51,7 +51,7 @@ export function linkVirtual(
   }
   for (const { model, source, path } of all.values()) {
     for (const [index, target] of model.use.entries()) {
-      const issue = all.has(target.model) ? undefined : issueOf(example(target.model), catalog, all.keys())
+      const issue = isVirtual(target.model, all) ? undefined : issueOf(example(target.model), catalog, all.keys())
       if (issue !== undefined) throw source.error(issue, [...path, 'use', index])
     }
   }
@@ -66,6 +66,10 @@ export function linkVirtual(
   return models
 }
 
+/** A target with `*` is none: the name that takes its place may be. */
+const isVirtual = (target: string, all: ReadonlyMap<string, unknown>): boolean =>
+  !target.includes('*') && all.has(target)
+
 /** A name that a target with `*` may come to. */
 const example = (target: string): string => target.replace('*', 'any')
 
@@ -73,7 +77,7 @@ const example = (target: string): string => target.replace('*', 'any')
 function operationsOf(model: VirtualModel, all: ReadonlyMap<string, VirtualModel>, catalog: Catalog): Set<string> {
   const found = new Set<string>()
   for (const { model: target } of model.use) {
-    const nested = all.get(target)
+    const nested = isVirtual(target, all) ? all.get(target) : undefined
     const operations = nested
       ? operationsOf(nested, all, catalog)
       : (modelOf(example(target), catalog)?.operations ?? ['chat'])
@@ -133,7 +137,7 @@ function refuseCircle(
   const { model, source, path } = all.get(id)!
   const way = [...above, id]
   for (const [index, target] of model.use.entries()) {
-    if (!all.has(target.model)) continue
+    if (!isVirtual(target.model, all)) continue
     const start = way.indexOf(target.model)
     if (start >= 0) {
       const circle = [...way.slice(start), target.model].map(one => `"${one}"`).join(' uses ')

@@ -13,7 +13,11 @@ type Facts = Pick<
 
 /** The virtual model of a name, if it is one: that of this id, else the longest pattern that no other name goes before. */
 export const virtualOf = (catalog: Catalog, name: string): VirtualModel | undefined =>
-  catalog.virtual && (catalog.virtual.get(name) ?? patterned(catalog, catalog.virtual, name))
+  catalog.virtual && (exactly(catalog, name) ?? patterned(catalog, catalog.virtual, name))
+
+/** A pattern is no name. */
+const exactly = ({ virtual }: Catalog, name: string): VirtualModel | undefined =>
+  name.includes('*') ? undefined : virtual?.get(name)
 
 interface Pattern {
   readonly model: VirtualModel
@@ -79,7 +83,7 @@ export function targetsOf(model: VirtualModel, query: Facts, random: () => numbe
 export const allTargetsOf = (model: VirtualModel, catalog: Catalog): readonly string[] => [
   ...new Set(
     model.use.flatMap(target => {
-      const nested = catalog.virtual?.get(target.model)
+      const nested = exactly(catalog, target.model)
       return nested ? allTargetsOf(nested, catalog) : [target.model]
     }),
   ),
@@ -98,7 +102,7 @@ function expanded(
   const able = model.use.filter(({ when }) => !when || isMet(when, query))
   const ordered = model.strategy === 'weight' ? leadByWeight(able, drawOf(model, query, random)) : able
   return ordered.flatMap(target => {
-    const nested = query.catalog.virtual?.get(target.model)
+    const nested = exactly(query.catalog, target.model)
     return nested ? expanded(nested, query, { preset, sorted }, random) : [{ name: target.model, preset, sorted }]
   })
 }

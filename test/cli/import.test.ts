@@ -61,7 +61,7 @@ t.test('deployments, fallbacks and aliases become virtual models without a circl
   await gatewayctl(dir, 'import', 'litellm', join(FIXTURES, 'several.yaml'), '--out', '.')
   const { virtual_models } = parse(readFileSync(join(dir, 'config/routes.d/imported.yaml'), 'utf8'))
   const called = (id: string) => virtual_models.find((one: { id: string }) => one.id === id)
-  t.strictSame(called('gpt-4o').use, ['gpt-4o.own', 'claude.own', 'fast.own'])
+  t.strictSame(called('gpt-4o').use, ['gpt-4o.own', 'claude.own', 'groq/fast'])
   t.strictSame(
     called('gpt-4o.own').use.map((one: { weight: number }) => one.weight),
     [60, 600],
@@ -75,18 +75,18 @@ t.test('an order is kept, and weights are shares', async t => {
   await gatewayctl(dir, 'import', 'litellm', join(FIXTURES, 'order.yaml'), '--out', '.')
   const { virtual_models } = parse(readFileSync(join(dir, 'config/routes.d/imported.yaml'), 'utf8'))
   t.strictSame(virtual_models, [
-    { id: 'chat', use: [{ model: 'chat.1' }, { model: 'chat.2' }] },
+    { id: 'chat', use: ['openai/chat', 'mistral/chat'] },
     {
       id: 'shares',
       strategy: 'weight',
       use: [
-        { model: 'shares.1', weight: 0.9 },
-        { model: 'shares.2', weight: 0.1 },
+        { model: 'deepseek/shares', weight: 0.9 },
+        { model: 'deepseek-2/shares', weight: 0.1 },
       ],
     },
   ])
   const { models } = parse(readFileSync(join(dir, 'providers.d/openai.yaml'), 'utf8'))
-  t.equal(models[0].model, 'chat.1')
+  t.match(models[0], { model: 'chat', id: 'gpt-5-mini' })
 })
 
 t.test('the page shows what an import writes', async t => {

@@ -1,18 +1,20 @@
-/** Reads the packaged manifests, by the prefixes that LiteLLM writes before the names of models. */
+/** Finds the packaged manifests, by the prefixes that LiteLLM writes before the names of models. */
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { PACKAGE } from '../../config/locate.ts'
 import { parseDocument } from '../yaml.ts'
-
-/** A section of a YAML file. */
-export type Section = Readonly<Record<string, unknown>>
+import { type Section, textOf } from './sections.ts'
 
 /** Packaged providers by prefix, where the names differ. */
 const PROVIDERS: Readonly<Record<string, string>> = {
   text_completion_openai: 'openai',
+  'text-completion-openai': 'openai',
   azure_ai: 'azure',
+  azure_text: 'azure',
   bedrock: 'aws-bedrock',
+  bedrock_converse: 'aws-bedrock',
   vertex_ai: 'google-vertex',
+  vertex_ai_beta: 'google-vertex',
   gemini: 'google-ai-studio',
   ollama_chat: 'ollama',
   hosted_vllm: 'vllm',
@@ -24,38 +26,123 @@ const PROVIDERS: Readonly<Record<string, string>> = {
   dashscope: 'alibaba',
   volcengine: 'bytedance',
   jina_ai: 'jina',
+  codestral: 'mistral',
 }
-/** Infixes of `bedrock/converse/…` and the like, which choose a way to call that we do not need. */
-const INFIX = /^(?:converse|invoke|converse_like|responses)\//
+
+/** Addresses and variables of further services that speak the API of OpenAI. */
+const SERVICES: Readonly<Record<string, readonly [base: string, variable: string]>> = {
+  ai21: ['https://api.ai21.com/studio/v1', 'AI21_API_KEY'],
+  ai21_chat: ['https://api.ai21.com/studio/v1', 'AI21_API_KEY'],
+  aiml: ['https://api.aimlapi.com/v1', 'AIML_API_KEY'],
+  featherless_ai: ['https://api.featherless.ai/v1', 'FEATHERLESS_AI_API_KEY'],
+  friendliai: ['https://api.friendli.ai/serverless/v1', 'FRIENDLI_TOKEN'],
+  github: ['https://models.inference.ai.azure.com', 'GITHUB_API_KEY'],
+  hyperbolic: ['https://api.hyperbolic.xyz/v1', 'HYPERBOLIC_API_KEY'],
+  lambda_ai: ['https://api.lambda.ai/v1', 'LAMBDA_API_KEY'],
+  meta_llama: ['https://api.llama.com/compat/v1', 'LLAMA_API_KEY'],
+  nscale: ['https://inference.api.nscale.com/v1', 'NSCALE_API_KEY'],
+  sambanova: ['https://api.sambanova.ai/v1', 'SAMBANOVA_API_KEY'],
+  v0: ['https://api.v0.dev/v1', 'V0_API_KEY'],
+  vercel_ai_gateway: ['https://ai-gateway.vercel.sh/v1', 'VERCEL_AI_GATEWAY_API_KEY'],
+  wandb: ['https://api.inference.wandb.ai/v1', 'WANDB_API_KEY'],
+}
+
+/** Wires of a service that speaks the API of OpenAI. */
+export const OPENAI_WIRES: Readonly<Record<string, string>> = {
+  chat: 'openai.chat',
+  embeddings: 'openai.embeddings',
+  images: 'openai.images',
+  image_edits: 'openai.image-edits',
+  moderations: 'openai.moderations',
+  speech: 'openai.speech',
+  transcriptions: 'openai.transcriptions',
+  translations: 'openai.translations',
+  realtime: 'openai.realtime',
+  rerank: 'jina.rerank',
+  videos: 'openai.videos',
+}
+
+/** Infixes of `bedrock/converse/…` and the like, which choose a way to call or a region. */
+const INFIX = /^(?:(?:converse|invoke|converse_like|responses|chat|[a-z]{2}(?:-gov)?-[a-z]+-\d)\/)+/
 
 /** Ends that the base addresses of our manifests have, and those of LiteLLM lack. */
-const ENDS: Readonly<Record<string, string>> = { anthropic: '/v1', ollama: '/v1', azure: '/openai/v1', cohere: '/v2' }
+const ENDS: Readonly<Record<string, string>> = {
+  anthropic: '/v1',
+  'azure-anthropic': '/anthropic/v1',
+  ollama: '/v1',
+  azure: '/openai/v1',
+  cohere: '/v2',
+  'google-ai-studio': '/v1beta',
+}
 
-/** A packaged manifest, and the model as its provider names it. */
+/** A manifest, and the model as its provider names it. */
 export interface Upstream {
   readonly provider: string
   readonly model: string
   readonly manifest: Section
 }
 
-/** The manifest that serves `name`, such as `groq/llama-3.1-8b-instant`; undefined when there is none. */
-export async function upstreamOf(name: string, custom: string | undefined): Promise<Upstream | undefined> {
+/** The manifest that serves `params.model`, such as `groq/llama-3.1-8b-instant`; undefined when there is none. */
+export async function upstreamOf(params: Section, mode: unknown): Promise<Upstream | undefined> {
+  const name = String(params.model)
   const slash = name.indexOf('/')
-  const bare = /^claude/.test(name) ? 'anthropic' : 'openai'
-  const prefix = custom ?? (slash < 0 ? bare : name.slice(0, slash))
-  const rest = slash >= 0 && name.slice(0, slash) === prefix ? name.slice(slash + 1) : name
-  const model = rest.replace(INFIX, '')
+  const start = slash < 0 ? '' : name.slice(0, slash)
+  const base = textOf(params.api_base) ?? textOf(params.base_url)
+  const bare = /^claude/.test(name) && !base ? 'anthropic' : 'openai'
+  const custom = textOf(params.custom_llm_provider)
+  const prefix = custom ?? (slash < 0 ? bare : start)
+  const rest = start === prefix ? name.slice(slash + 1) : name
+  const model = /^(?:bedrock|azure|openai|vertex)/.test(prefix) ? rest.replace(INFIX, '') || rest : rest
+  if (!model) return undefined
+  const provider = packagedOf(prefix, model, mode)
+  const manifest = /^[a-z0-9-]+$/.test(provider) ? await readPackaged(`providers.d/${provider}.yaml`) : undefined
+  return manifest ? { provider, model, manifest } : serviceOf(prefix, model, base)
+}
+
+function packagedOf(prefix: string, model: string, mode: unknown): string {
   const own = PROVIDERS[prefix] ?? prefix
-  const provider = own === 'google-vertex' && model.startsWith('claude') ? 'vertex-anthropic' : own
-  if (!/^[a-z0-9-]+$/.test(provider) || !model) return undefined
-  const manifest = await readPackaged(`providers.d/${provider}.yaml`)
-  return manifest && { provider, model, manifest }
+  if (own === 'google-vertex' && model.startsWith('claude')) return 'vertex-anthropic'
+  if (prefix === 'azure_ai' && model.startsWith('claude')) return 'azure-anthropic'
+  if (own === 'aws-bedrock' && (mode === 'rerank' || /rerank/.test(model))) return 'aws-bedrock-rerank'
+  return own
+}
+
+/** A service without a packaged manifest that is taken to speak the API of OpenAI. */
+function serviceOf(prefix: string, model: string, base: string | undefined): Upstream | undefined {
+  const known = Object.hasOwn(SERVICES, prefix) ? SERVICES[prefix] : undefined
+  if (!known && base === undefined) return undefined
+  const provider =
+    prefix
+      .toLowerCase()
+      .replace(/[^a-z0-9]+/g, '-')
+      .replace(/^-|-$/g, '') || 'service'
+  const auth = known ? { scheme: 'bearer', secret: `\${${known[1]}}` } : { scheme: 'none' }
+  const manifest = {
+    provider,
+    name: prefix.replace(/[^ -~]/g, ' '),
+    base_url: known?.[0],
+    auth,
+    wires: OPENAI_WIRES,
+    inline_media: true,
+  }
+  return { provider, model, manifest }
+}
+
+/** An address without slashes at its end. */
+export function withoutSlashes(base: string): string {
+  let end = base.length
+  while (base[end - 1] === '/') end--
+  return base.slice(0, end)
 }
 
 /** `api_base` as `base_url`. */
 export function baseOf(provider: string, base: string): string {
-  const trimmed = base.endsWith('/') ? base.slice(0, -1) : base
+  const trimmed = withoutSlashes(base).replace(/\/(?:chat\/completions|embeddings|rerank|responses)$/, '')
   const end = ENDS[provider] ?? ''
+  if (provider === 'azure') return trimmed.replace(/\/(?:openai|models)(?:\/.*)?$/, '') + end
+  if (provider === 'azure-anthropic') return trimmed.replace(/\/(?:anthropic|models)(?:\/.*)?$/, '') + end
+  if (provider === 'cohere') return trimmed.replace(/\/v\d$/, '') + end
+  if (provider === 'ollama') return trimmed.replace(/\/api$/, '') + (/\/v\d$/.test(trimmed) ? '' : end)
   return /\/v\d\w*$/.test(trimmed) ? trimmed : trimmed + end
 }
 

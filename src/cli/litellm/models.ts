@@ -1,0 +1,179 @@
+/** Models and offers of our catalogue, from deployments. */
+import { readdir } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { PACKAGE } from '../../config/locate.ts'
+import { OPENAI_WIRES, readPackaged, type Upstream } from './providers.ts'
+import { type Section, sectionOf, textOf } from './sections.ts'
+
+/** A deployment as it was understood. */
+export interface Deployment {
+  readonly upstream: Upstream
+  readonly params: Section
+  readonly info: Section
+  /** Its key, such as `model_list[0]`. */
+  readonly at: string
+}
+
+/** Operations by `mode`, with modalities. */
+const MODES: Readonly<
+  Record<string, { operations: readonly string[]; input: readonly string[]; output: readonly string[] }>
+> = {
+  chat: { operations: ['chat'], input: ['text', 'image'], output: ['text'] },
+  embedding: { operations: ['embeddings'], input: ['text'], output: ['embedding'] },
+  image_generation: { operations: ['images'], input: ['text'], output: ['image'] },
+  image_edit: { operations: ['image_edits'], input: ['text', 'image'], output: ['image'] },
+  audio_transcription: { operations: ['transcriptions'], input: ['audio'], output: ['text'] },
+  audio_speech: { operations: ['speech'], input: ['text'], output: ['audio'] },
+  rerank: { operations: ['rerank'], input: ['text'], output: ['rerank'] },
+  moderation: { operations: ['moderations'], input: ['text'], output: ['moderation'] },
+  video_generation: { operations: ['videos'], input: ['text'], output: ['video'] },
+  realtime: { operations: ['realtime'], input: ['text', 'audio'], output: ['text', 'audio'] },
+  ocr: { operations: ['ocr'], input: ['file', 'image'], output: ['text'] },
+}
+
+/** Modes by what names of models hold, for deployments without a mode. The first that fits counts. */
+const LOOKS: readonly (readonly [RegExp, string])[] = [
+  [/rerank/i, 'rerank'],
+  [/embed|(?:^|[/-])(?:bge|e5|gte|minilm)-|voyage-\d/i, 'embedding'],
+  [/whisper|transcribe|(?:^|\/)(?:nova-[23]|scribe)/i, 'audio_transcription'],
+  [/(?:^|[/-])tts(?:-|$)|aura-|speech/i, 'audio_speech'],
+  [/dall-e|gpt-image|imagen|stable-diffusion|sdxl|flux|stable-image|-image-generator/i, 'image_generation'],
+  [/moderation/i, 'moderation'],
+  [/realtime/i, 'realtime'],
+  [/(?:^|\/)(?:sora|veo)-/i, 'video_generation'],
+]
+
+export const modeOf = ({ upstream, info }: Pick<Deployment, 'upstream' | 'info'>): string => {
+  const written = textOf(info.mode)
+  if (written !== undefined) return Object.hasOwn(MODES, written) ? written : 'chat'
+  const base = textOf(info.base_model) ?? upstream.model
+  return LOOKS.find(([look]) => look.test(base))?.[1] ?? 'chat'
+}
+
+const CAPABILITIES: Readonly<Record<string, readonly string[]>> = {
+  supports_function_calling: ['tools'],
+  supports_parallel_function_calling: ['parallel_tool_calls'],
+  supports_vision: ['vision'],
+  supports_reasoning: ['reasoning'],
+  supports_response_schema: ['json_output', 'structured_outputs'],
+  supports_prompt_caching: ['prompt_cache'],
+  supports_audio_input: ['audio_input'],
+  supports_pdf_input: ['file_input'],
+  supports_web_search: ['web_search'],
+}
+/** Keys of `model_info` that say what a model can. */
+export const isCapability = (key: string): boolean => Object.hasOwn(CAPABILITIES, key)
+
+/** The offer of a deployment, without its model. */
+export function mappingOf(deployment: Deployment): Section {
+  const { upstream, info } = deployment
+  const packaged = packagedMapping(upstream, textOf(info.base_model)?.replace(/^.*\//, ''))
+  const supports = new Set((packaged?.supports as string[] | undefined) ?? supportsOf(deployment))
+  for (const [key, names] of Object.entries(CAPABILITIES)) {
+    for (const name of names) {
+      if (info[key] === true) supports.add(name)
+      else if (info[key] === false) supports.delete(name)
+    }
+  }
+  const { deactivated_at, ...offer } = packaged ?? unknownMapping(deployment)
+  const unpriced = offer.pricing === undefined ? { unpriced: 'allow' } : {}
+  return { ...offer, ...unpriced, supports: [...supports], id: upstream.model, ...priceOf(deployment) }
+}
+
+/** The model of a deployment, without its id. */
+export async function modelOf(deployment: Deployment): Promise<Section> {
+  const { upstream, info } = deployment
+  const packaged = packagedMapping(upstream, textOf(info.base_model)?.replace(/^.*\//, ''))
+  const known = packaged && (await packagedModel(String(packaged.model)))
+  const { operations, input, output } = MODES[modeOf(deployment)]!
+  return { ...(known ?? { family: 'imported', operations, input, output }), ...sizeOf(info) }
+}
+
+function packagedMapping({ manifest, model }: Upstream, base: string | undefined): Section | undefined {
+  if (!Array.isArray(manifest.models)) return undefined
+  const isCalled = (name: string | undefined) => (one: Section) => (one.id ?? one.model) === name
+  const models = manifest.models as readonly Section[]
+  return models.find(isCalled(model)) ?? models.find(isCalled(base))
+}
+
+const supportsOf = (deployment: Deployment): readonly string[] => {
+  const mode = modeOf(deployment)
+  if (mode === 'chat') return ['streaming', 'tools', 'vision', 'json_output', 'structured_outputs']
+  return mode === 'realtime'
+    ? ['realtime']
+    : mode === 'audio_speech' || mode === 'audio_transcription'
+      ? ['streaming']
+      : []
+}
+
+/** Models that think, whose deployments at OpenAI and Azure take requests of the Responses API. */
+const THINKS = /^(?:o\d|gpt-[5-9])/
+
+function unknownMapping(deployment: Deployment): Section {
+  const { upstream, info } = deployment
+  const { open, wires } = upstream.manifest
+  const { supports, ...rest } = sectionOf(open)
+  const wiresOf = sectionOf(wires)
+  const isOpenai = String(wiresOf.chat).startsWith('openai.')
+  const [operation = 'chat'] = MODES[modeOf(deployment)]!.operations
+  const own: Record<string, string> = {}
+  const base = textOf(info.base_model)?.replace(/^.*\//, '') ?? upstream.model
+  if (operation === 'chat' && wiresOf.chat === 'openai.responses' && !THINKS.test(base)) own.chat = 'openai.chat'
+  if (operation !== 'chat' && isOpenai && wiresOf[operation] === undefined) own[operation] = OPENAI_WIRES[operation]!
+  return { ...(modeOf(deployment) === 'chat' && rest), ...(Object.keys(own).length > 0 && { wires: own }) }
+}
+
+/** Whether the wires of its provider serve a deployment. */
+export function isServed(deployment: Deployment): boolean {
+  const wires = sectionOf(deployment.upstream.manifest.wires)
+  const mapping = mappingOf(deployment)
+  const all = { ...wires, ...sectionOf(mapping.wires) }
+  return MODES[modeOf(deployment)]!.operations.some(operation => all[operation] !== undefined)
+}
+
+function sizeOf({ max_input_tokens, max_output_tokens }: Section): Section {
+  const isSize = (value: unknown) => Number.isSafeInteger(value) && Number(value) > 0
+  return {
+    ...(isSize(max_input_tokens) && { context_length: max_input_tokens }),
+    ...(isSize(max_output_tokens) && { max_output: max_output_tokens }),
+  }
+}
+
+/** Costs of a token as our prices of a million. */
+export function priceOf(deployment: Pick<Deployment, 'upstream' | 'params' | 'info'>): Section {
+  const { params, info } = deployment
+  const cost = (key: string) => params[key] ?? info[key]
+  const [prompt, completion] = [cost('input_cost_per_token'), cost('output_cost_per_token')]
+  const mode = modeOf(deployment)
+  if (!isCost(prompt) || (mode !== 'chat' && mode !== 'embedding')) return {}
+  if (!isCost(completion) && mode === 'chat') return {}
+  const [read, write] = [cost('cache_read_input_token_cost'), cost('cache_creation_input_token_cost')]
+  return {
+    unpriced: undefined,
+    pricing_tiers: undefined,
+    pricing: {
+      prompt: perMillion(prompt),
+      ...(isCost(completion) && { completion: perMillion(completion) }),
+      ...(isCost(read) && { input_cache_read: perMillion(read) }),
+      ...(isCost(write) && { input_cache_write: perMillion(write) }),
+    },
+  }
+}
+
+const isCost = (value: unknown): value is number | string =>
+  (typeof value === 'number' || typeof value === 'string') && value !== '' && Number(value) >= 0 && Number(value) < 100
+
+const perMillion = (cost: number | string): string => String(Number((Number(cost) * 1e6).toFixed(9)))
+
+/** A packaged model without its id, name, aliases and end: its provider says what has ended. */
+export async function packagedModel(wanted: string): Promise<Section | undefined> {
+  for (const file of await readdir(resolve(PACKAGE, 'config/models.d'))) {
+    const { models } = (await readPackaged(`config/models.d/${file}`)) ?? {}
+    const found = Array.isArray(models) && (models as readonly Section[]).find(model => model.id === wanted)
+    if (found) {
+      const { aliases, id, name, deactivated_at, ...model } = found
+      return model
+    }
+  }
+  return undefined
+}

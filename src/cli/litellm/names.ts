@@ -1,0 +1,151 @@
+/** The names that clients call, and the virtual models that they become. */
+import type { Catalogue } from './manifests.ts'
+import type { Deployment } from './models.ts'
+import { defaultsOf } from './params.ts'
+import type { Report } from './report.ts'
+import type { Section } from './sections.ts'
+
+/** Names that models of ours may have. `auto` is reserved. */
+export const NAME = /^(?!auto$)[!-~](?:[ -~]{0,126}[!-~])?$/
+
+/** Deployments by name. */
+export type Names = ReadonlyMap<string, readonly Deployment[]>
+
+/** Infinite for a deployment without an order, which comes last. */
+const orderOf = ({ params }: Deployment): number => (typeof params.order === 'number' ? params.order : Infinity)
+
+/** The name with `*` that stands for `name`, the longest first; undefined without one. */
+export function patternOf(names: Iterable<string>, name: string): string | undefined {
+  const fits = (pattern: string) => {
+    const [start = '', end] = pattern.split('*')
+    return end !== undefined && name.length > start.length + end.length && name.startsWith(start) && name.endsWith(end)
+  }
+  return [...names].filter(fits).sort((one, other) => other.length - one.length)[0]
+}
+
+/** Builds a pool of targets for each name. */
+export class Pools {
+  readonly #names: Names
+  readonly #fallbacks: ReadonlyMap<string, readonly string[]>
+  readonly #catalogue: Catalogue
+  readonly #report: Report
+  readonly #taken: Set<string>
+  readonly #virtual: Section[] = []
+  /** The targets that stand for the deployments of a name without its fallbacks. */
+  readonly #targets = new Map<string, readonly string[]>()
+
+  constructor(names: Names, fallbacks: ReadonlyMap<string, readonly string[]>, catalogue: Catalogue, report: Report) {
+    this.#names = names
+    this.#fallbacks = fallbacks
+    this.#catalogue = catalogue
+    this.#report = report
+    this.#taken = new Set(names.keys())
+  }
+
+  /** In the order of the names. */
+  async virtualModels(): Promise<Section[]> {
+    for (const [name, deployments] of this.#names) this.#targets.set(name, await this.#add(name, deployments))
+    for (const [name, others] of this.#fallbacks) {
+      const use = [name, ...others].flatMap(one => this.targetsOf(one))
+      this.#virtual.push({ id: name, use: [...new Set(use)] })
+      this.#taken.add(name)
+    }
+    return this.#virtual
+  }
+
+  isTaken(name: string): boolean {
+    return this.#taken.has(name)
+  }
+
+  take(name: string): void {
+    this.#taken.add(name)
+  }
+
+  /** Targets that stand for a name without its fallbacks; none for a name that stands for nothing. */
+  targetsOf(name: string): readonly string[] {
+    const own = this.#targets.get(name)
+    if (own !== undefined) return own
+    const pattern = patternOf(this.#names.keys(), name)
+    if (pattern === undefined) return []
+    const [start = '', end = ''] = pattern.split('*')
+    const rest = name.slice(start.length, name.length - end.length)
+    return this.#targets.get(pattern)!.map(target => target.replace('*', () => rest))
+  }
+
+  /** Whether requests for a name have a virtual model of this name. */
+  has(name: string): boolean {
+    return this.#names.has(name) || this.#fallbacks.has(name)
+  }
+
+  /** Adds the models of a name, and resolves with the targets that stand for all of them. */
+  async #add(name: string, written: readonly Deployment[]): Promise<readonly string[]> {
+    const deployments = written.toSorted((a, b) => orderOf(a) - orderOf(b) || 0)
+    const isOrdered = deployments.some(one => Number.isFinite(orderOf(one)))
+    const isPattern = name.includes('*')
+    const isAlone = deployments.length === 1
+    const all = deployments.map(deployment => ({
+      deployment,
+      defaults: isPattern && !isAlone ? {} : defaultsOf(deployment, this.#report),
+    }))
+    const isPlain = isAlone && Object.keys(all[0]!.defaults).length === 0 && !isPattern
+    const isHidden = !isPlain || this.#fallbacks.has(name)
+    const use: Section[] = []
+    for (const { deployment, defaults } of all) {
+      this.#report.carried(`${deployment.at}.litellm_params.order`, 'the order of the targets')
+      const target = await this.#targetFor(name, deployment, isHidden)
+      const weight = isOrdered || isAlone ? {} : weightOf(deployment, this.#report)
+      if (isAlone || Object.keys(defaults).length === 0) use.push({ model: target, ...weight })
+      else {
+        const preset = this.#freeId(`${name}.${use.length + 1}`)
+        this.#virtual.push({ id: preset, hidden: true, use: [target], defaults })
+        use.push({ model: preset, ...weight })
+      }
+    }
+    const { defaults } = all[0]!
+    const hasDefaults = isAlone && Object.keys(defaults).length > 0
+    const isFinal = !this.#fallbacks.has(name)
+    if (isPlain && isFinal) return [name]
+    const targets = use.map(one => String(one.model))
+    if (!isFinal && (isPattern || (isAlone && !hasDefaults))) return targets
+    const id = isFinal ? name : this.#freeId(`${name}.own`)
+    this.#virtual.push({
+      id,
+      ...(!isFinal && { hidden: true }),
+      ...(!isAlone && !isOrdered && { strategy: 'weight' }),
+      use: use.map(one => (Object.keys(one).length === 1 ? one.model : one)),
+      ...(hasDefaults && { defaults }),
+    })
+    return isPattern ? targets : [id]
+  }
+
+  async #targetFor(name: string, deployment: Deployment, isHidden: boolean): Promise<string> {
+    if (!deployment.upstream.model.includes('*')) {
+      return this.#catalogue.add(
+        name.includes('*') ? this.#freeId(deployment.upstream.model) : name,
+        deployment,
+        isHidden,
+      )
+    }
+    return this.#catalogue.addOpen(deployment)
+  }
+
+  #freeId(wanted: string): string {
+    let id = wanted
+    for (let next = 2; this.#taken.has(id); next++) id = `${wanted}.${next}`
+    this.#taken.add(id)
+    return id
+  }
+}
+
+const WEIGHT_LIMIT = 1_000_000
+/** Tokens per minute that weigh as much as a request per minute. */
+const TPM_OF_RPM = 1000
+
+/** LiteLLM draws by `weight`, else by `rpm`, else by `tpm`. */
+function weightOf({ params, at }: Deployment, report: Report): Section {
+  const key = ['weight', 'rpm', 'tpm'].find(one => Number(params[one]) > 0)
+  if (!key) return {}
+  if (key === 'weight') report.carried(`${at}.litellm_params.weight`)
+  else report.changed(`${at}.litellm_params.${key}`, 'the weight of the deployment, no limit')
+  return { weight: Math.min(WEIGHT_LIMIT, Number(params[key]) / (key === 'tpm' ? TPM_OF_RPM : 1)) }
+}

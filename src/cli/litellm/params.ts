@@ -1,0 +1,202 @@
+/** Parameters of a deployment beside its model, address and credential. */
+import { isSecretName, redactText } from '../../secrets/redact.ts'
+import { type Deployment, isCapability, modeOf, priceOf } from './models.ts'
+import type { Report } from './report.ts'
+import { isSection, listOf, type Section, sectionOf, textOf } from './sections.ts'
+import type { Variables } from './variables.ts'
+
+/** Parameters that are fields of requests, by mode. */
+const FIELDS: Readonly<Record<string, readonly string[]>> = {
+  chat: [
+    'temperature',
+    'top_p',
+    'max_tokens',
+    'max_completion_tokens',
+    'frequency_penalty',
+    'presence_penalty',
+    'n',
+    'user',
+    'reasoning_effort',
+    'response_format',
+    'verbosity',
+  ],
+  embedding: ['dimensions', 'encoding_format', 'user'],
+  image_generation: ['size', 'quality', 'n'],
+  audio_speech: ['voice', 'response_format', 'speed'],
+}
+/** Parameters that every chat completions API has, but not all wires. */
+const SAMPLED = ['seed', 'stop', 'top_k', 'logit_bias', 'min_p', 'repetition_penalty']
+
+/** Fields of requests that a deployment sets where they are left out. */
+export function defaultsOf({ params, upstream, info, at }: Deployment, report: Report): Section {
+  const fields = FIELDS[modeOf({ upstream, info })] ?? []
+  const given = fields.filter(
+    field => params[field] !== undefined && params[field] !== null && isPlain(field, params[field]),
+  )
+  for (const field of given) report.carried(`${at}.litellm_params.${field}`, 'defaults of a virtual model')
+  return Object.fromEntries(given.map(field => [field, params[field]]))
+}
+
+const NUMBERS = new Set(['temperature', 'top_p', 'frequency_penalty', 'presence_penalty', 'speed'])
+const COUNTS = new Set(['max_tokens', 'max_completion_tokens', 'n', 'dimensions'])
+const isPlain = (field: string, value: unknown): boolean => {
+  if (NUMBERS.has(field)) return typeof value === 'number'
+  if (COUNTS.has(field)) return Number.isSafeInteger(value) && Number(value) > 0
+  return field === 'response_format' ? isSection(value) || textOf(value) !== undefined : textOf(value) !== undefined
+}
+
+const ORGANIZATION = 'OpenAI-Organization'
+
+const isSecret = (name: string, value: unknown): boolean =>
+  isSecretName(name) ||
+  name === ORGANIZATION ||
+  /auth|cookie|token|key/i.test(name) ||
+  (typeof value === 'string' && (redactText(value) !== value || value.startsWith('os.environ/'))) ||
+  (isSection(value) && Object.entries(value).some(([key, one]) => isSecret(key, one))) ||
+  (Array.isArray(value) && value.some(one => isSecret('', one)))
+
+/** Members of a manifest that come from further parameters. `head`: the other ones. */
+export function settingsOf(params: Section, head: Section, id: string, variables: Variables): Section {
+  const headers: Record<string, string> = { ...(sectionOf(head.headers) as Record<string, string>) }
+  for (const [name, value] of headersOf(params)) {
+    headers[name] = isSecret(name, value) ? variables.reference(value, `${id}_${name}`, ':-not-set') : value
+  }
+  const quirks = sectionOf(head.quirks)
+  const fields = { ...sectionOf(quirks.default), ...bodyOf(params, head) }
+  const dropped = listOf(params.additional_drop_params).filter(one => textOf(one) !== undefined)
+  const timeouts = timeoutsOf(params)
+  const drop = [...listOf(quirks.drop), ...dropped]
+  return {
+    ...(Object.keys(headers).length > 0 && { headers }),
+    ...((Object.keys(fields).length > 0 || drop.length > 0) && {
+      quirks: {
+        ...quirks,
+        ...(drop.length > 0 && { drop }),
+        ...(Object.keys(fields).length > 0 && { default: fields }),
+      },
+    }),
+    ...(Object.keys(timeouts).length > 0 && { timeouts: { ...sectionOf(head.timeouts), ...timeouts } }),
+  }
+}
+
+function headersOf(params: Section): (readonly [string, string])[] {
+  const written = {
+    ...sectionOf(params.default_headers),
+    ...sectionOf(params.headers),
+    ...sectionOf(params.extra_headers),
+  }
+  const organization = textOf(params.organization)
+  const all = { ...written, ...(organization !== undefined && { [ORGANIZATION]: organization }) }
+  return Object.entries(all).flatMap(([name, value]) =>
+    /^[A-Za-z0-9-]{1,64}$/.test(name) && textOf(value) !== undefined ? [[name, String(value)] as const] : [],
+  )
+}
+
+const isChatWire = (head: Section) => sectionOf(head.wires).chat === 'openai.chat'
+
+function bodyOf(params: Section, head: Section): Section {
+  const body = Object.fromEntries(
+    Object.entries(sectionOf(params.extra_body)).filter(([key, value]) => !isSecret(key, value)),
+  )
+  const sampled = SAMPLED.filter(key => params[key] !== undefined && params[key] !== null)
+  if (isChatWire(head)) return { ...Object.fromEntries(sampled.map(key => [key, params[key]])), ...body }
+  const stops = [params.stop].flat().filter(one => textOf(one) !== undefined)
+  const isClaude = String(sectionOf(head.wires).chat).startsWith('anthropic.')
+  return isClaude && stops.length > 0 ? { stop_sequences: stops, ...body } : body
+}
+
+/** LiteLLM counts seconds. */
+function timeoutsOf({ timeout, stream_timeout }: Section): Section {
+  const seconds = (value: unknown) =>
+    Number(value) >= 1 && Number(value) <= 3600 ? `${Math.round(Number(value))}s` : undefined
+  const [total, first] = [seconds(timeout), seconds(stream_timeout)]
+  return { ...(total !== undefined && { total }), ...(first !== undefined && { first_event: first }) }
+}
+
+/** Says what becomes of the keys of a deployment. `written`: without what a credential of the list adds. */
+export function noteDeployment(written: Section, deployment: Deployment, head: Section, report: Report): void {
+  const { at, params, info } = deployment
+  const key = (name: string) => `${at}.litellm_params.${name}`
+  report.carried(`${at}.model_name`)
+  for (const name of ['model', 'api_base', 'base_url', 'custom_llm_provider', 'aws_bedrock_runtime_endpoint'])
+    report.carried(key(name))
+  for (const name of Object.keys(written).filter(one => /^(?:aws|vertex)_/.test(one))) {
+    report.carried(key(name), 'the address or the credential of the manifest')
+  }
+  for (const name of [
+    'aws_role_name',
+    'aws_session_name',
+    'aws_web_identity_token',
+    'aws_external_id',
+    'aws_sts_endpoint',
+  ]) {
+    report.lost(key(name), 'write the role in a profile and name it with profile; see docs/providers.md')
+  }
+  for (const name of ['api_key', 'azure_ad_token', 'aws_access_key_id', 'aws_secret_access_key', 'aws_session_token']) {
+    noteSecret(key(name), params[name], report)
+  }
+  if (written.vertex_credentials !== undefined)
+    report.changed(key('vertex_credentials'), 'a variable with the JSON of the key file, not its path')
+  report.carried(key('litellm_credential_name'), 'its key and address stand in the manifest')
+  report.carried(key('organization'), 'a header of the manifest')
+  for (const name of ['tenant_id', 'client_id', 'client_secret', 'azure_username', 'azure_password', 'azure_scope']) {
+    report.lost(key(name), 'tokens of Entra ID are not fetched; set a key, or a token as auth of the manifest')
+  }
+  const isPriced = priceOf(deployment).pricing !== undefined
+  for (const name of [
+    'input_cost_per_token',
+    'output_cost_per_token',
+    'cache_read_input_token_cost',
+    'cache_creation_input_token_cost',
+  ]) {
+    for (const part of ['litellm_params', 'model_info']) {
+      if (isPriced) report.changed(`${at}.${part}.${name}`, 'a price of a million tokens')
+      else report.lost(`${at}.${part}.${name}`, 'a price needs both costs of a token, as numbers')
+    }
+  }
+  for (const name of ['max_input_tokens', 'max_output_tokens', 'mode', 'base_model'])
+    report.carried(`${at}.model_info.${name}`)
+  for (const name of Object.keys(info).filter(isCapability))
+    report.carried(`${at}.model_info.${name}`, 'supports of the offer')
+  noteSettings(key, params, head, report)
+}
+
+function noteSecret(key: string, value: unknown, report: Report): void {
+  if (typeof value !== 'string') report.lost(key, 'a key is text; quote it')
+  else if (value.startsWith('os.environ/')) report.carried(key)
+  else report.changed(key, 'a variable takes the place of the text')
+}
+
+function noteSettings(key: (name: string) => string, params: Section, head: Section, report: Report): void {
+  for (const name of ['extra_headers', 'headers', 'default_headers']) {
+    report.carried(key(name), 'headers of the manifest')
+    const sent = headersOf({ [name]: params[name] }).map(([header]) => header)
+    for (const header of Object.keys(sectionOf(params[name]))) {
+      if (!sent.includes(header)) report.lost(`${key(name)}.${header}`, 'it is no header')
+    }
+  }
+  const body = bodyOf(params, head)
+  for (const name of Object.keys(sectionOf(params.extra_body))) {
+    if (name in body)
+      report.changed(`${key('extra_body')}.${name}`, 'quirks.default of the manifest, where a request leaves it out')
+    else
+      report.lost(`${key('extra_body')}.${name}`, 'it looks like a secret; write it in quirks.default of the manifest')
+  }
+  for (const name of SAMPLED) {
+    const isSent = name in body || (name === 'stop' && 'stop_sequences' in body)
+    if (isSent) report.changed(key(name), 'quirks.default of the manifest')
+    else report.lost(key(name), 'the wire of this provider has no such field; clients may set it')
+  }
+  report.carried(key('additional_drop_params'), 'quirks.drop of the manifest')
+  const timeouts = timeoutsOf(params)
+  if (timeouts.total !== undefined) report.changed(key('timeout'), 'timeouts.total of the manifest')
+  else report.lost(key('timeout'), 'set timeouts in the manifest')
+  if (timeouts.first_event !== undefined) report.changed(key('stream_timeout'), 'timeouts.first_event of the manifest')
+  else report.lost(key('stream_timeout'), 'set timeouts in the manifest')
+  report.lost(key('rpm'), 'write rpm at the credential in the manifest')
+  report.lost(key('tpm'), 'write tpm at the credential in the manifest')
+  report.lost(key('api_version'), 'the v1 address of Azure needs none')
+  for (const name of ['max_retries', 'num_retries']) report.lost(key(name), 'set attempts of the filter route')
+  for (const name of ['tags', 'max_budget', 'budget_duration'])
+    report.lost(key(name), 'see docs/rate-limits.md and docs/rules.md')
+}

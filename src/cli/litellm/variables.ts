@@ -1,0 +1,29 @@
+/** Names of variables that take the place of secrets. */
+
+/** Names of variables that a file of ours reads, by what they are for. */
+export class Variables {
+  /** Variables to set before the start, with what they hold. */
+  readonly toSet = new Map<string, string>()
+  readonly #literals = new Map<string, string>()
+
+  /** A reference to a variable in place of `written`, which is `os.environ/NAME` or a secret itself. `lacking`: a default. */
+  reference(written: string, purpose: string, lacking = ''): string {
+    const named = /^os\.environ\/([A-Za-z_]\w*)$/.exec(written)?.[1]
+    const name = named ?? this.#literals.get(written) ?? this.#free(purpose)
+    if (!named) this.#literals.set(written, name)
+    this.toSet.set(name, named ? 'as it was for LiteLLM' : 'the text that the imported file holds')
+    return `\${${name}${lacking}}`
+  }
+
+  /** The text itself, unless it is `os.environ/NAME`. */
+  plain(written: string, lacking = ''): string {
+    return written.startsWith('os.environ/') ? this.reference(written, '', lacking) : written
+  }
+
+  #free(purpose: string): string {
+    const name = purpose.toUpperCase().replace(/\W/g, '_')
+    let free = name
+    for (let next = 2; this.toSet.has(free); next++) free = `${name}_${next}`
+    return free
+  }
+}
