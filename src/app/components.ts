@@ -12,6 +12,7 @@ import { DEMO_ORIGIN, DEMO_URL } from '../demo/address.ts'
 import { DemoProvider } from '../demo/provider.ts'
 import { DocumentFetcher } from '../egress/documents.ts'
 import { Fetcher } from '../egress/fetcher.ts'
+import { nameServers } from '../egress/guard.ts'
 import { ClientFetcher } from '../egress/media.ts'
 import { recheck } from '../filters/auth.ts'
 import { copiesOf } from '../filters/copies.ts'
@@ -148,7 +149,8 @@ export async function createComponents(
   const memory = new MemoryBudget(file.server.buffer, load)
   const allowed = file.server.fetch_from ?? []
   fetchFrom(allowed)
-  const fetcher = new Fetcher(allowed)
+  const egress = () => manager.current.catalog.egress
+  const fetcher = new Fetcher(allowed, nameServers(), egress)
   const media = new ClientFetcher(fetcher, file.server.fetch)
   const served = { at: file.server.listen ?? DEFAULT_LISTEN }
   const circuits = shared?.circuits ?? new MemoryCircuits()
@@ -157,6 +159,7 @@ export async function createComponents(
     served,
     keyring: () => keyring,
     manager: () => manager,
+    egress,
   })
   const uploads = await uploadFolder(env.UPLOAD_DIR)
   const documents = new DocumentFetcher(fetcher)

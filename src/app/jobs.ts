@@ -9,8 +9,10 @@ import type { Policies } from '../core/policy.ts'
 import type { Log, Services, Stores } from '../core/ports.ts'
 import { HttpCallbackPoster } from '../egress/callbacks.ts'
 import type { Fetcher } from '../egress/fetcher.ts'
+import { nameServers } from '../egress/guard.ts'
 import type { JobMetrics, JobsContext } from '../jobs/context.ts'
 import { Jobs } from '../jobs/runner.ts'
+import type { Egress } from '../lib/egress.ts'
 import { PollHealth } from '../routing/poll-health.ts'
 import { FileBlobs } from '../stores/blobs.ts'
 import type { Keyring } from '../stores/keyring.ts'
@@ -40,6 +42,7 @@ interface JobParts {
   readonly served: { at: string }
   readonly keyring: () => Keyring
   readonly manager: () => ConfigManager
+  readonly egress: () => Egress | undefined
 }
 
 /** Organizations choose the names of their own providers and models: these are no labels. */
@@ -69,7 +72,7 @@ export function createJobs(parts: JobParts): Jobs {
     options: () => manager().current.files.gateway.value.jobs,
     caller: new UpstreamJobCaller(transport, fetcher),
     health: new PollHealth({ circuits, log }),
-    poster: new HttpCallbackPoster(),
+    poster: new HttpCallbackPoster(nameServers(), parts.egress),
     blobs: new FileBlobs(resolve(dirname(resolve(parts.config)), jobs.blobs)),
     tokenKeys: () => keyring().derived(TOKEN_PURPOSE),
     publicUrl: () => (server.public_url ?? `http://${parts.served.at}`).replace(/\/$/, ''),

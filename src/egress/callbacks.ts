@@ -1,6 +1,7 @@
 /** Posts to addresses that clients gave: public ones, over https, each resolved once and connected to as it was checked. */
 import { isPublicHost } from '../core/address.ts'
 import type { CallbackPoster } from '../core/ports.ts'
+import type { Egress } from '../lib/egress.ts'
 import { errors } from '../lib/error.ts'
 import { Deadline } from '../lib/timer.ts'
 import { urlOf } from '../lib/url.ts'
@@ -17,9 +18,11 @@ const INTERNAL = /(?:^|\.)(?:localhost|local|internal)\.?$/i
 
 /** The `CallbackPoster` of jobs, with a connection of its own for each post. */
 export class HttpCallbackPoster implements CallbackPoster {
+  readonly #egress: () => Egress | undefined
   readonly #resolve: Resolve
 
-  constructor(resolve: Resolve = nameServers()) {
+  constructor(resolve: Resolve = nameServers(), egress: () => Egress | undefined = () => undefined) {
+    this.#egress = egress
     this.#resolve = resolve
   }
 
@@ -34,7 +37,7 @@ export class HttpCallbackPoster implements CallbackPoster {
     const origins = isAllowed(given, allowed) ? allowed : []
     const deadline = new Deadline(ms)
     try {
-      const answer = await new Fetcher(origins, this.#resolve).open(new URL(given), {
+      const answer = await new Fetcher(origins, this.#resolve, this.#egress).open(new URL(given), {
         ...{ method: 'POST', headers, body, timeoutMs: ms, signal: deadline.signal, anyPort: true },
       })
       try {

@@ -21,7 +21,8 @@ const READ_BYTES = 16 * 1024
 const CONNECT_MS = 10_000
 
 /** As undici's, with the socket that connects; undefined where none is opened. */
-export type Connector = (...given: Parameters<buildConnector.connector>) => Socket | undefined
+export type Connector = (target: Target, callback: buildConnector.Callback) => Socket | undefined
+type Target = buildConnector.Options
 
 /** undici's, and how connections leave. */
 export type ConnectorOptions = buildConnector.BuildOptions & {
@@ -32,7 +33,8 @@ export type ConnectorOptions = buildConnector.BuildOptions & {
 
 /** undici's, for http and https, through the proxy that `egress` has for a target. */
 export function boundedConnector({ egress, addressOf, ...options }: ConnectorOptions): Connector {
-  const connect = buildConnector({ ...TLS, ...(egress && secured(egress)), ...options })
+  // Servers at addresses that others gave are shown no certificate.
+  const connect = buildConnector({ ...TLS, ...(egress && secured(egress, !addressOf)), ...options })
   const direct: Connector = (target, callback) => {
     // The types of undici leave out that it returns the socket.
     const connecting: unknown = connect(target, callback)
@@ -56,7 +58,7 @@ function tunnelled(
   { addressOf, timeout, lookup, onread }: TunnelOptions,
 ): Connector {
   // A lookup that checks targets has no say about the proxy.
-  const toProxy = { ...TLS, ...(egress.ca && authorities(egress)), ...(lookup && !addressOf && { lookup }), timeout: 0 }
+  const toProxy = { ...TLS, ...secured(egress, false), ...(lookup && !addressOf && { lookup }), timeout: 0 }
   const below = buildConnector(toProxy)
   const plain = onread ? buildConnector(Object.assign({ onread }, toProxy)) : below
   return (target, callback) => {
@@ -69,10 +71,20 @@ function tunnelled(
     const connect = isSecure ? below : plain
     return openTunnel({ proxy, to, timeoutMs: timeout ?? CONNECT_MS, connect }, (error, socket) => {
       if (!socket) callback(error, null)
-      else if (isSecure) direct({ ...target, httpSocket: socket }, callback)
+      else if (isSecure) secureOver(socket, target, direct, callback)
       else callback(null, socket)
     })
   }
+}
+
+/** Connects by TLS in a tunnel. A tunnel that is destroyed fails the connection, which would wait for ever without that. */
+function secureOver(socket: Socket, target: Target, direct: Connector, callback: buildConnector.Callback): void {
+  const broken = () => void secure?.destroy(new Error('the tunnel was closed'))
+  socket.once('close', broken)
+  const secure = direct({ ...target, httpSocket: socket }, (...result) => {
+    socket.off('close', broken)
+    callback(...result)
+  })
 }
 
 /** `host:port`, with IPv6 in brackets. */
@@ -81,18 +93,17 @@ function authority(hostname: string, port: string): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 }
 
-const contexts = new WeakMap<Egress, SecureContext>()
+const contexts = { shown: new WeakMap<Egress, SecureContext>(), hidden: new WeakMap<Egress, SecureContext>() }
 
-/** TLS with the authorities and the certificate of `egress`, made once: with it the options of `TLS` are not read. */
-function secured(egress: Egress): { secureContext?: SecureContext } {
-  if (!egress.ca && !egress.client) return {}
-  const secureContext = contexts.get(egress) ?? trusting(egress, createSecureContext({ ...TLS, ...egress.client }))
-  contexts.set(egress, secureContext)
+/** Returns TLS with the authorities of `egress`, and with its certificate if that is shown. It replaces the options of `TLS`. */
+function secured(egress: Egress, isShown: boolean): { secureContext?: SecureContext } {
+  const client = isShown ? egress.client : undefined
+  if (!egress.ca && !client) return {}
+  const known = client ? contexts.shown : contexts.hidden
+  const secureContext = known.get(egress) ?? trusting(egress, createSecureContext({ ...TLS, ...client }))
+  known.set(egress, secureContext)
   return { secureContext }
 }
-
-/** TLS to a proxy, which is shown no certificate. */
-const authorities = (egress: Egress) => ({ secureContext: trusting(egress, createSecureContext(TLS)) })
 
 /** Adds to the authorities that are trusted anyway, `NODE_EXTRA_CA_CERTS` among them; the option `ca` would replace them. */
 function trusting({ ca }: Egress, secure: SecureContext): SecureContext {

@@ -8,6 +8,8 @@ import { AddressNotAllowed } from './redirects.ts'
 
 const TOTAL_MS = 5_000
 const MAX_BYTES = 5 * 1024
+/** Key sets of an identity provider. */
+const MAX_TRUSTED_BYTES = 1024 * 1024
 const MAX_KEPT = 1_000
 /** At the same time, of all strangers together; and what one reader may have of those. */
 const MAX_FETCHES = 16
@@ -43,6 +45,14 @@ export class DocumentFetcher implements DocumentSource {
     const { text } = kept && kept.until > this.#now() ? kept : await this.#fetch(url, reader)
     if (typeof text === 'string') return text
     throw text
+  }
+
+  async readTrusted(url: string, timeoutMs: number): Promise<{ readonly status: number; readonly text: string }> {
+    const { status, content } = await this.#fetcher.read(new URL(url), {
+      ...{ accept: 'application/json', timeoutMs, isTrusted: true, maxBytes: MAX_TRUSTED_BYTES },
+      tooLarge: () => new Error(`${url} holds more than ${MAX_TRUSTED_BYTES} bytes`),
+    })
+    return { status, text: content.toString('utf8') }
   }
 
   #fetch(url: string, reader: string): Promise<Kept> {

@@ -1,5 +1,6 @@
 /** Requests to addresses that others gave: clients, providers, registrants (docs/contract.md#fetched-addresses). */
 import { ByteBuffer } from '../lib/byte-buffer.ts'
+import type { Egress } from '../lib/egress.ts'
 import { Deadline } from '../lib/timer.ts'
 import { guardedConnector, nameServers, type Resolve } from './guard.ts'
 import { plainConnector } from './paused-answers.ts'
@@ -29,8 +30,16 @@ export interface Fetched extends Head {
   readonly content: Buffer
 }
 
+/** How one connection leaves. */
+interface ConnectionOptions {
+  /** In place of the fetcher's. */
+  readonly egress?: Egress | undefined
+  /** The operator has chosen the address: it is as good as one that is allowed. */
+  readonly isTrusted?: boolean
+}
+
 /** A request to send, GET by default, with the time limit of its answer. */
-interface OpenRequest {
+type OpenRequest = {
   readonly method?: 'GET' | 'POST'
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string
@@ -41,10 +50,10 @@ interface OpenRequest {
   readonly signal: AbortSignal
   /** Tries public addresses on other ports, too. */
   readonly anyPort?: boolean
-}
+} & ConnectionOptions
 
 /** How `read` is bounded, and what it accepts. */
-export interface FetchPolicy {
+export interface FetchPolicy extends ConnectionOptions {
   readonly accept: string
   /** From the connection to the last byte. */
   readonly timeoutMs: number
@@ -60,10 +69,16 @@ export interface FetchPolicy {
 /** Makes each request on a connection of its own, through the guard unless its origin is allowed. Follows no redirect. */
 export class Fetcher {
   readonly #allowed: ReadonlySet<string>
+  readonly #egress: () => Egress | undefined
   readonly #resolve: Resolve
 
   /** `allowed`: origins that are fetched from though they are not public, not https or on another port. */
-  constructor(allowed: readonly string[], resolve: Resolve = nameServers()) {
+  constructor(
+    allowed: readonly string[],
+    resolve: Resolve = nameServers(),
+    egress: () => Egress | undefined = () => undefined,
+  ) {
+    this.#egress = egress
     this.#allowed = new Set(allowed.map(origin => new URL(origin).origin))
     this.#resolve = resolve
   }
@@ -91,11 +106,14 @@ export class Fetcher {
 
   /** Resolves with the whole answer. Rejects like `open`, and with what the functions of the policy throw. */
   async read(url: URL, policy: FetchPolicy): Promise<Fetched> {
-    const { accept, timeoutMs, check } = policy
+    const { accept, timeoutMs, check, egress, isTrusted } = policy
     const deadline = new Deadline(timeoutMs, policy.signal)
     const headers = { accept, 'accept-encoding': 'identity' }
     try {
-      const answer = await this.open(url, { headers, timeoutMs, signal: deadline.signal })
+      const answer = await this.open(url, {
+        ...{ headers, timeoutMs, signal: deadline.signal, egress },
+        ...(isTrusted && { isTrusted }),
+      })
       try {
         const { status, header } = answer
         check?.(answer)
@@ -108,14 +126,17 @@ export class Fetcher {
     }
   }
 
-  #options(url: URL, { timeoutMs, idleMs = timeoutMs, anyPort = false }: OpenRequest): SocketClientOptions {
-    const isAllowed = this.allows(url)
+  #options(
+    url: URL,
+    { timeoutMs, idleMs = timeoutMs, anyPort = false, isTrusted = false, egress = this.#egress() }: OpenRequest,
+  ): SocketClientOptions {
+    const isAllowed = isTrusted || this.allows(url)
     const isTried = isAllowed || (url.protocol === 'https:' && (anyPort || url.port === ''))
     if (url.username !== '' || url.password !== '' || !isTried) throw new AddressNotAllowed()
     return {
       connect: isAllowed
-        ? plainConnector({ timeout: CONNECT_MS })
-        : guardedConnector({ timeoutMs: CONNECT_MS, resolve: this.#resolve }),
+        ? plainConnector({ timeout: CONNECT_MS, egress })
+        : guardedConnector({ timeoutMs: CONNECT_MS, resolve: this.#resolve, egress }),
       maxHeaderSize: MAX_HEADER_BYTES,
       headersTimeout: timeoutMs,
       bodyTimeout: idleMs,

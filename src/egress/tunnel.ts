@@ -40,19 +40,18 @@ export function openTunnel({ proxy, to, timeoutMs, connect }: Tunnel, done: Done
     connecting?.destroy()
   }
   const timer = setTimeout(() => failed('did not answer in time'), timeoutMs)
+  const refused = (thrown: unknown) => {
+    end(thrown instanceof Error ? thrown : new Error('no address', { cause: thrown }), null)
+    connecting?.destroy()
+  }
+  const target = typeof to === 'string' ? to : to.catch(refused)
   const { protocol, hostname, port } = proxy
   const host = proxy.name
   // The types of undici leave out that it returns the socket.
   const returned: unknown = connect({ protocol, hostname, host, port }, (error, socket) => {
     if (!socket) return failed(`cannot be reached${codeOf(error)}`, error)
-    if (typeof to === 'string') return ask(socket, proxy, to, failed, end)
-    to.then(
-      target => ask(socket, proxy, target, failed, end),
-      (thrown: Error) => {
-        end(thrown, null)
-        socket.destroy()
-      },
-    )
+    if (typeof target === 'string') return ask(socket, proxy, target, failed, end)
+    void target.then(checked => checked !== undefined && ask(socket, proxy, checked, failed, end))
   })
   const connecting = returned instanceof Socket ? returned : undefined
   return connecting

@@ -1,12 +1,11 @@
 /** Callers by JWT: tokens of the operator's identity provider in place of keys (RFC 7519, OpenID Connect Discovery 1.0). */
 
 import { hash } from 'node:crypto'
-import { createRemoteJWKSet, type JWTPayload, errors as jose, jwtVerify } from 'jose'
+import { createRemoteJWKSet, customFetch, type JWTPayload, errors as jose, jwtVerify } from 'jose'
 import { LRUCache } from 'lru-cache'
-import type { Principal, Role, Services } from '../core/ports.ts'
+import type { DocumentSource, Principal, Role, Services } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
-import { Deadline } from '../lib/timer.ts'
 
 /** HMAC is missing: its secret would be the public key. */
 const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519']
@@ -42,6 +41,7 @@ export const issuer = s.object({
   default_project: s.optional(name),
 })
 type Issuer = Infer<typeof issuer>
+type IssuerServices = Pick<Services, 'keys' | 'issuerKeys' | 'documents' | 'now' | 'log'>
 
 /** The claims of a verified token that are used. */
 interface Claims {
@@ -69,11 +69,11 @@ export const isJwt = (secret: string): boolean => secret.startsWith('ey') && sec
 /** Finds the callers of tokens by the issuers that it is given. */
 export class JwtCallers {
   readonly #issuers: ReadonlyMap<string, Issuer>
-  readonly #services: Pick<Services, 'keys' | 'issuerKeys' | 'now' | 'log'>
+  readonly #services: IssuerServices
   readonly #known = new LRUCache<string, Known>({ max: MAX_TOKENS })
 
   /** Throws for an issuer without a project. */
-  constructor(issuers: readonly Issuer[], services: Pick<Services, 'keys' | 'issuerKeys' | 'now' | 'log'>) {
+  constructor(issuers: readonly Issuer[], services: IssuerServices) {
     for (const [at, { claims, default_project }] of issuers.entries()) {
       if (claims.project === undefined && default_project === undefined) {
         throw new Error(`auth.jwt[${at}] needs claims.project, default_project, or both`)
@@ -221,11 +221,11 @@ type KeySet = ReturnType<typeof createRemoteJWKSet>
 const keySets = new Map<string, Promise<{ readonly keys: KeySet; readAt: number }>>()
 
 /** Resolves with the key set of an issuer, which serves on while a newer one is read. */
-async function keySetOf({ issuer, jwks_uri }: Issuer, { now, log }: Pick<Services, 'now' | 'log'>): Promise<KeySet> {
+async function keySetOf({ issuer, jwks_uri }: Issuer, { now, log, documents }: IssuerServices): Promise<KeySet> {
   const id = `${issuer}\n${jwks_uri ?? ''}`
   let found = keySets.get(id)
   if (!found) {
-    found = open(issuer, jwks_uri, now)
+    found = open(issuer, jwks_uri, now, documents)
     keySets.set(id, found)
     found.catch(() => keySets.delete(id))
   }
@@ -238,27 +238,25 @@ async function keySetOf({ issuer, jwks_uri }: Issuer, { now, log }: Pick<Service
   return set.keys
 }
 
-async function open(issuer: string, given: string | undefined, now: () => number) {
-  const uri = given ?? (await discovered(issuer))
+async function open(issuer: string, given: string | undefined, now: () => number, documents: DocumentSource) {
+  const uri = given ?? (await discovered(issuer, documents))
   const keys = createRemoteJWKSet(new URL(uri), {
     cacheMaxAge: Number.POSITIVE_INFINITY,
     cooldownDuration: COOLDOWN_MS,
-    timeoutDuration: FETCH_TIMEOUT_MS,
+    async [customFetch](url) {
+      const { status, text } = await documents.readTrusted(url, FETCH_TIMEOUT_MS)
+      return new Response(status === 204 || status === 304 ? null : text, { status })
+    },
   })
   return { keys, readAt: now() }
 }
 
 /** Finds the address of the key set as OpenID Connect Discovery 1.0, section 4, says. */
-async function discovered(issuer: string): Promise<string> {
+async function discovered(issuer: string, documents: DocumentSource): Promise<string> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
-  const deadline = new Deadline(FETCH_TIMEOUT_MS)
-  try {
-    const answer = await fetch(url, { signal: deadline.signal, redirect: 'error' })
-    if (!answer.ok) throw new Error(`${url} answered ${answer.status}`)
-    const { jwks_uri } = (await answer.json()) as { jwks_uri?: unknown }
-    if (typeof jwks_uri !== 'string') throw new Error(`${url} has no jwks_uri`)
-    return jwks_uri
-  } finally {
-    deadline.end()
-  }
+  const { status, text } = await documents.readTrusted(url, FETCH_TIMEOUT_MS)
+  if (status !== 200) throw new Error(`${url} answered ${status}`)
+  const { jwks_uri } = JSON.parse(text) as { jwks_uri?: unknown }
+  if (typeof jwks_uri !== 'string') throw new Error(`${url} has no jwks_uri`)
+  return jwks_uri
 }

@@ -1,11 +1,10 @@
 /** Reads the lists of models of providers now and then: engines of the operator's own come and go. */
-import { Agent } from 'undici'
 import type { Catalog, FoundModel, ModelLists } from '../core/catalog.ts'
 import type { Log } from '../core/ports.ts'
 import type { Credential } from '../core/provider-settings.ts'
 import type { Provider } from '../core/translator.ts'
+import { Agents } from '../egress/agents.ts'
 import { sharedLookup } from '../egress/names.ts'
-import { plainConnector } from '../egress/paused-answers.ts'
 import { parseAnswer } from '../json/answer-bounds.ts'
 import { isObject, listIn } from '../json/json.ts'
 import { authorized } from './sign.ts'
@@ -66,12 +65,7 @@ interface DiscoveryOptions {
 export class Discovery {
   readonly #options: DiscoveryOptions
   /** Lists are read twice a minute: no socket is kept. */
-  readonly #agent = new Agent({
-    pipelining: 0,
-    maxResponseSize: MAX_ANSWER_BYTES,
-    maxHeaderSize: 16 * 1024,
-    connect: plainConnector({ lookup: sharedLookup() }),
-  })
+  readonly #agents = new Agents(MAX_ANSWER_BYTES, { lookup: sharedLookup() })
   readonly #misses = new Map<string, number>()
   #timer: NodeJS.Timeout | undefined
   #round: Promise<void> | undefined
@@ -95,7 +89,7 @@ export class Discovery {
   async close(): Promise<void> {
     this.#stopped = true
     clearTimeout(this.#timer)
-    await this.#agent.destroy()
+    await this.#agents.destroy()
     await this.#round
   }
 
@@ -156,7 +150,7 @@ export class Discovery {
       const accept = ['accept', 'application/json', 'user-agent', 'model-gateway']
       const request = await authorized(provider, '/models', accept, credential)
       const { origin, pathname } = new URL(provider.baseUrl)
-      const { statusCode, body } = await this.#agent.request({
+      const { statusCode, body } = await this.#agents.of(provider.egress).request({
         origin,
         path: pathname.replace(/\/$/, '') + request.path,
         method: 'GET',

@@ -58,14 +58,18 @@ export class UpstreamJobCaller implements JobCaller {
     const { sharesCredentialWith: shared = [] } = target.translator.job ?? {}
     const get = (url: URL) => {
       const isKnown = url.origin === new URL(baseUrl).origin || shared.includes(url.origin)
-      if (!isKnown || url.username !== '' || url.password !== '') return this.#foreign(url, call)
+      if (!isKnown || url.username !== '' || url.password !== '') return this.#foreign(url, target, call)
       const there = { ...target, baseUrl: url.origin }
       return this.own(there, { method: 'GET', path: url.pathname + url.search, body: {} }, call)
     }
     return followRedirects(address, get)
   }
 
-  async #foreign(url: URL, { signal, headers, headMs: timeoutMs, idleMs }: JobCall): Promise<JobAnswer> {
+  async #foreign(
+    url: URL,
+    { provider: { egress } }: Target,
+    { signal, headers, headMs: timeoutMs, idleMs }: JobCall,
+  ): Promise<JobAnswer> {
     // No later attempt makes another address of one that stands in the URL.
     const isReachable = this.#fetcher.allows(url) || isPublicHost(url.hostname)
     if (!isReachable) throw providerAddressError(new AddressNotAllowed())
@@ -80,7 +84,7 @@ export class UpstreamJobCaller implements JobCaller {
         destroy: end,
       } = await this.#fetcher.open(url, {
         headers: { accept: '*/*', 'accept-encoding': 'identity', ...headers },
-        ...{ timeoutMs, idleMs, signal: controller.signal },
+        ...{ timeoutMs, idleMs, signal: controller.signal, egress },
       })
       const destroy = () => {
         signal.ignore(abort)

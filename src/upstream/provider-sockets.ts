@@ -7,6 +7,7 @@ import { boundedConnector, type Connector } from '../egress/connector.ts'
 import { guardedConnector, nameServers, type Resolve } from '../egress/guard.ts'
 import { sharedLookup } from '../egress/names.ts'
 import { socketConnector } from '../egress/socket.ts'
+import { ProxyError } from '../egress/tunnel.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
 import type { Mask } from '../secrets/mask.ts'
 import { waitFor } from './auth/wait.ts'
@@ -89,7 +90,8 @@ export class UpstreamSockets implements ProviderSockets {
       })
     } catch (thrown) {
       if (thrown instanceof HandshakeTimeout) throw errors.upstreamTimeout('no WebSocket was opened in time')
-      throw errors.unreachable('no WebSocket could be opened', thrown)
+      const why = thrown instanceof ProxyError ? `: ${thrown.message}` : ''
+      throw errors.unreachable(`no WebSocket could be opened${why}`, thrown)
     }
     if ('status' in answer) throw errorOf(answer, target, mask)
     return { socket: answer, mask }
@@ -105,10 +107,10 @@ export class UpstreamSockets implements ProviderSockets {
     })
   }
 
-  #connector({ owner, timeouts }: Provider): Connector {
-    if (owner === undefined) return boundedConnector({ timeout: timeouts.connect, lookup: this.#lookup })
-    if (!this.#allowPrivate) return guardedConnector({ timeoutMs: timeouts.connect, resolve: this.#resolve })
-    return socketConnector({ timeout: timeouts.connect, lookup: this.#lookup })
+  #connector({ owner, timeouts, egress }: Provider): Connector {
+    if (owner === undefined) return boundedConnector({ timeout: timeouts.connect, lookup: this.#lookup, egress })
+    if (!this.#allowPrivate) return guardedConnector({ timeoutMs: timeouts.connect, resolve: this.#resolve, egress })
+    return socketConnector({ timeout: timeouts.connect, lookup: this.#lookup, egress })
   }
 }
 

@@ -198,6 +198,7 @@ export class ResultPoller {
     try {
       return await this.#fetcher.read(url, {
         accept: '*/*',
+        egress: attempt.target.provider.egress,
         maxBytes,
         tooLarge: () => tooLarge(maxBytes),
         take: bytes => take(lease, bytes),

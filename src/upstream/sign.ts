@@ -2,6 +2,7 @@
 import type { Auth, Credential } from '../core/provider-settings.ts'
 import type { Provider, Target } from '../core/translator.ts'
 import type { WireRequest } from '../core/wire.ts'
+import type { Egress } from '../lib/egress.ts'
 import { maskOf } from '../secrets/known.ts'
 import type { Mask } from '../secrets/mask.ts'
 import { findAwsKeys } from './auth/aws-default.ts'
@@ -27,10 +28,10 @@ const strategies: { [S in Auth['scheme']]: Strategy<S> } = {
     return out
   },
   'aws-sigv4': foundBy<'aws-sigv4'>(
-    ({ region, profile }, now) => findAwsKeys({ region, profile, now }, processSources),
+    ({ region, profile }, now, egress) => findAwsKeys({ region, profile, now }, processSources(egress)),
     { given: awsSigv4, found: awsSigv4 },
   ),
-  'gcp-oauth': foundBy<'gcp-oauth'>(({ scope }, now) => findGcpToken({ scope, now }, processSources), {
+  'gcp-oauth': foundBy<'gcp-oauth'>(({ scope }, now, egress) => findGcpToken({ scope, now }, processSources(egress)), {
     given: gcpOauth,
     found: (out, _auth, { secret }) => setBearer(out, secret),
   }),
@@ -82,7 +83,7 @@ export function sign(
   setHeader(headers, 'x-request-id', requestId)
   const { method = 'POST', path } = request
   const out: SignedRequest = { method, baseUrl: target.baseUrl ?? provider.baseUrl, path, headers, body }
-  return applied(out, auth, target.credential, clock)
+  return applied(out, auth, target.credential, clock, provider.egress)
 }
 
 /** A request without a body to a provider itself, whatever its models; with its first credential, or another one. */
@@ -92,9 +93,9 @@ export function authorized(
   headers: string[],
   credential: Credential | undefined = provider.credentials[0],
 ): SignedRequest | Promise<SignedRequest> {
-  const { auth, baseUrl } = provider
+  const { auth, baseUrl, egress } = provider
   const out: SignedRequest = { method: 'GET', baseUrl, path, headers, body: undefined }
-  return applied(out, credential?.auth ?? auth, credential, Date.now)
+  return applied(out, credential?.auth ?? auth, credential, Date.now, egress)
 }
 
 function applied(
@@ -102,9 +103,10 @@ function applied(
   auth: Auth,
   credential: Credential = NO_CREDENTIAL,
   clock: Clock,
+  egress: Egress | undefined,
 ): SignedRequest | Promise<SignedRequest> {
   const apply = strategies[auth.scheme] as (
-    ...args: [SignedRequest, Auth, Credential, Clock]
+    ...args: [SignedRequest, Auth, Credential, Clock, Egress | undefined]
   ) => SignedRequest | Promise<SignedRequest>
-  return apply(out, auth, credential, clock)
+  return apply(out, auth, credential, clock, egress)
 }

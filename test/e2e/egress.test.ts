@@ -1,4 +1,6 @@
 /** Connections through a proxy, with authorities and certificates of one's own (docs/egress.md). */
+
+import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
@@ -6,14 +8,17 @@ import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo, Server } from 'node:net'
 import { join } from 'node:path'
 import type { TLSSocket } from 'node:tls'
+import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import t from 'tap'
 import { parse } from 'yaml'
 import { makeAuthority } from '../helpers/certificates.ts'
 import { startConnectProxy } from '../helpers/connect-proxy.ts'
 import { manifest, startGateway, testMapping } from '../helpers/gateway.ts'
+import { RealtimeClient } from '../helpers/realtime-client.ts'
+import { realtimeProvider } from '../helpers/realtime-provider.ts'
 
 const authority = makeAuthority(t)
-const names = 'DNS:secure.test,DNS:mutual.test'
+const names = 'DNS:secure.test,DNS:mutual.test,DNS:tokens.test'
 const served = authority.certificate('served', names, 30)
 const client = authority.certificate('client', 'DNS:gateway', 30)
 const next = authority.certificate('next', 'DNS:gateway', 30)
@@ -61,7 +66,42 @@ const securePort = await portOf(createTlsServer(served, answering('secure')))
 const mutual = createTlsServer({ ...served, ca, requestCert: true }, answering('mutual'))
 const mutualPort = await portOf(mutual)
 
+/** An identity provider, a server of pictures and an engine that lists its models, by the name that they are asked by. */
+const [signing, account] = [
+  await generateKeyPair('ES256', { extractable: true }),
+  generateKeyPairSync('rsa', { modulusLength: 2048 }),
+]
+const PNG = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABh6FO1AAAAABJRU5ErkJggg==',
+  'base64',
+)
+let wasListed = () => {}
+const listed = new Promise<void>(resolve => {
+  wasListed = resolve
+})
+const others: Readonly<Record<string, () => Promise<object> | object>> = {
+  'login.test': async () => ({ keys: [{ ...(await exportJWK(signing.publicKey)), kid: 'one', alg: 'ES256' }] }),
+  'engine.test': () => {
+    wasListed()
+    return { data: [{ id: 'found', created: 1 }] }
+  },
+  'tokens.test': () => ({ access_token: 'token-1', expires_in: 3600 }),
+  'pictures.test': () => PNG,
+}
+const answerOthers: RequestListener = async (req, res) => {
+  const answer = await others[req.headers.host!.split(':')[0]!]!()
+  res.end(answer instanceof Buffer ? answer : JSON.stringify(answer))
+}
+const othersPort = await portOf(createServer(answerOthers))
+const tokensPort = await portOf(createTlsServer(served, answerOthers))
+const voice = await realtimeProvider(t)
+
 const ports: Readonly<Record<string, number>> = {
+  'login.test:80': othersPort,
+  'engine.test:80': othersPort,
+  'pictures.test:80': othersPort,
+  'tokens.test:443': tokensPort,
+  'voice.test:80': Number(new URL(voice.url).port),
   'plain.test:80': plainPort,
   'secure.test:443': securePort,
   'mutual.test:443': mutualPort,
@@ -91,10 +131,41 @@ const gateway = await startGateway(t, {
       models: [{ ...testMapping, model: 'named' }],
       egress: { proxy: `\${HTTPS_PROXY}` },
     }),
+    voice: {
+      base_url: `http://voice.test${new URL(voice.url).pathname}`,
+      allow_http: true,
+      wires: { realtime: 'openai.realtime' },
+      models: [{ model: 'voice', id: 'rt-1', pricing: { prompt: '4', completion: '16' }, supports: ['realtime'] }],
+    },
+    engine: provider('http://engine.test/v1', { auth: { scheme: 'none' }, models: [], open: {}, discover: true }),
+    account: provider('http://plain.test/v1', {
+      models: [{ ...testMapping, model: 'account' }],
+      auth: { scheme: 'gcp-oauth', secret: `\${ACCOUNT}` },
+      inline_media: true,
+    }),
     away: provider('http://away.test/v1', { egress: { proxy: 'http://user:secret-canary@127.0.0.1:1' } }),
   },
-  config: forAll,
-  env: { HTTPS_PROXY: `http://gate:p%25ss:word-canary@127.0.0.1:${proxy.port}` },
+  models: [
+    ...['plain', 'secure', 'mutual', '127-0-0-1', 'named', 'account', 'away'].map(id => ({
+      ...{ id, name: id, family: 'test', input: ['text', 'image'], output: ['text'] },
+    })),
+    { id: 'voice', name: 'voice', family: 'test', input: ['text'], output: ['text'], operations: ['realtime'] },
+  ],
+  config: {
+    ...forAll,
+    server: { fetch_from: ['http://pictures.test'] },
+    auth: {
+      jwt: [{ issuer: 'login', audience: 'gateway', jwks_uri: 'http://login.test/keys', default_project: 'default' }],
+    },
+  },
+  env: {
+    HTTPS_PROXY: `http://gate:p%25ss:word-canary@127.0.0.1:${proxy.port}`,
+    ACCOUNT: JSON.stringify({
+      ...{ type: 'service_account', client_email: 'a@acme.test', private_key_id: 'one' },
+      private_key: account.privateKey.export({ type: 'pkcs8', format: 'pem' }),
+      token_uri: 'https://tokens.test/token',
+    }),
+  },
   files: {
     'tls/authority.pem': ca.toString(),
     'tls/client.pem': client.cert.toString(),
@@ -119,7 +190,8 @@ t.test('providers are called through the proxy, by name, over one tunnel for as 
   t.equal(await textOf(await ask('plain')), 'from plain')
   t.equal(await textOf(await ask('secure')), 'from secure')
   t.equal(await textOf(await ask('secure')), 'from secure')
-  t.strictSame(proxy.taken(), ['plain.test:80', 'secure.test:443'])
+  const providers = proxy.taken().filter(target => target !== 'engine.test:80')
+  t.strictSame(providers, ['plain.test:80', 'secure.test:443'])
 })
 
 t.test('streams come through the proxy', async t => {
@@ -145,6 +217,35 @@ t.test('a provider has a proxy and a certificate of its own, and trusts the auth
   t.match(seen, [{ at: 'mutual', client: 'client' }])
   t.strictSame(proxy.taken(), [])
   t.strictSame(own.taken(), ['mutual.test:443'])
+})
+
+t.test('WebSockets, key sets, tokens of clouds, lists of models and pictures come through the proxy', async t => {
+  await listed
+  proxy.taken()
+  const session = await new RealtimeClient(gateway).opened()
+  session.send({ type: 'response.create' })
+  t.match(await session.until('response.done'), { response: { status: 'completed' } })
+  await session.end()
+  t.strictSame(proxy.taken(), ['voice.test:80'])
+
+  const claims = { iss: 'login', aud: 'gateway', sub: 'ann', exp: Math.floor(Date.now() / 1000) + 600 }
+  const token = await new SignJWT(claims).setProtectedHeader({ alg: 'ES256', kid: 'one' }).sign(signing.privateKey)
+  const refused = await gateway.chat('Hi', { authorization: `Bearer ${token}` })
+  t.strictSame(proxy.taken(), ['login.test:80'], await refused.text())
+
+  const image = { type: 'image_url', image_url: { url: 'http://pictures.test/one.png' } }
+  const messages = [{ role: 'user', content: [{ type: 'text', text: 'Hi' }, image] }]
+  t.equal(await textOf(await gateway.chat({ model: 'account', messages })), 'from plain')
+  const taken = proxy.taken()
+  t.ok(taken.includes('pictures.test:80') && taken.includes('tokens.test:443'), taken.join())
+})
+
+t.test('a refusal of the proxy is named for WebSockets and tokens, too', async t => {
+  proxy.refuse(403)
+  const { ws } = new RealtimeClient(gateway)
+  const [, answer] = (await once(ws, 'unexpected-response')) as [unknown, IncomingMessage]
+  t.match((await answer.toArray()).join(''), /the proxy 127\.0\.0\.1:\d+ refused the connection with status 403/)
+  proxy.refuse(undefined)
 })
 
 t.test('another certificate in the files is shown from the next reload on, over new connections', async t => {

@@ -1,5 +1,4 @@
 /** Callers, and what they may spend. */
-
 import type { Period } from '../../lib/period.ts'
 import type { OwnLimits } from '../../limits/kinds.ts'
 import type { Money } from '../money.ts'

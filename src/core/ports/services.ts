@@ -1,5 +1,4 @@
 /** Services for filters and endpoints besides the stores of money and keys. */
-
 import type { Counters } from '../../limits/counters.ts'
 import type { MemoryBudget } from '../../limits/memory.ts'
 import type { Mask } from '../../secrets/mask.ts'
@@ -66,6 +65,8 @@ export interface DocumentSource {
    * or 529 while too many are being read.
    */
   read(url: string, reader: string): Promise<string>
+  /** Reads at an address that the operator has chosen, wherever it is. Rejects where no answer comes. */
+  readTrusted(url: string, timeoutMs: number): Promise<{ readonly status: number; readonly text: string }>
 }
 
 /** A client's range request for the result of a job. */

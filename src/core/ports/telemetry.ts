@@ -1,5 +1,4 @@
 /** Reports about the gateway itself: metrics and log lines. */
-
 import type { GatewayError } from '../../lib/error.ts'
 import type { Exchange } from '../exchange.ts'
 import type { GrantType } from './oauth.ts'

@@ -3,6 +3,7 @@ import { readFile, stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { LRUCache } from 'lru-cache'
 import type { Auth } from '../../core/provider-settings.ts'
+import type { Egress } from '../../lib/egress.ts'
 import { upstreamError } from '../../wire/upstream-error.ts'
 import { AccessToken, type Grant } from './access-token.ts'
 import { callEndpoint } from './endpoint.ts'
@@ -18,10 +19,11 @@ export interface CredentialSources {
   /** Undefined for a file that is not there. */
   read(path: string): Promise<string | undefined>
   readonly call: typeof callEndpoint
+  readonly egress?: Egress | undefined
 }
 
-/** Sources of this process. `read` rejects with a GatewayError for files that are too large or unreadable. */
-export const processSources: CredentialSources = {
+/** Sources of this process, whose connections leave like that. `read` rejects with a GatewayError for files that are too large or unreadable. */
+export const processSources = (egress: Egress | undefined): CredentialSources => ({
   env: process.env,
   home: homeFolder(),
   async read(path) {
@@ -34,8 +36,9 @@ export const processSources: CredentialSources = {
       throw code === undefined ? thrown : missing(`the file "${path}" cannot be read: ${code}`)
     }
   },
-  call: callEndpoint,
-}
+  call: (url, request) => callEndpoint(url, { ...request, egress }),
+  egress,
+})
 
 /** Returns `HOME`, else the home folder of the user's entry, else `/`: containers run as any user. */
 function homeFolder(): string {
@@ -56,20 +59,20 @@ type Found = Extract<Auth, { source?: 'default' | undefined }>
  * for all requests. An organization's own key is a secret of its own.
  */
 export function foundBy<S extends Found['scheme']>(
-  find: (auth: Extract<Found, { scheme: S }>, now: number) => Promise<Grant>,
+  find: (auth: Extract<Found, { scheme: S }>, now: number, egress: Egress | undefined) => Promise<Grant>,
   strategies: { readonly given: Strategy<S>; readonly found: Strategy<S> },
 ): Strategy<S> {
   const kept = new LRUCache<string, AccessToken>({ max: MAX_KEPT })
-  return (out, auth, credential, clock) => {
+  return (out, auth, credential, clock, egress) => {
     const { source } = auth as Found
-    if (!source || credential.secret !== '') return strategies.given(out, auth, credential, clock)
+    if (!source || credential.secret !== '') return strategies.given(out, auth, credential, clock, egress)
     const key = JSON.stringify(auth)
     let token = kept.get(key)
     if (!token) {
-      token = new AccessToken(now => find(auth as Extract<Found, { scheme: S }>, now))
+      token = new AccessToken((now, way) => find(auth as Extract<Found, { scheme: S }>, now, way))
       kept.set(key, token)
     }
-    const secret = token.take(clock)
+    const secret = token.take(clock, egress)
     if (typeof secret === 'string') return strategies.found(out, auth, { ...credential, secret }, clock)
     return secret.then(found => strategies.found(out, auth, { ...credential, secret: found }, clock))
   }

@@ -1,7 +1,8 @@
 /** Fetches credentials: tokens of an OAuth server, keys from instance metadata. */
-import { Agent } from 'undici'
-import { plainConnector } from '../../egress/paused-answers.ts'
+import { Agents } from '../../egress/agents.ts'
+import { ProxyError } from '../../egress/tunnel.ts'
 import { ERROR_BOUNDS, parseAnswer } from '../../json/answer-bounds.ts'
+import type { Egress } from '../../lib/egress.ts'
 import { errors, type GatewayError } from '../../lib/error.ts'
 import { Deadline } from '../../lib/timer.ts'
 import { redactMessage, upstreamError } from '../../wire/upstream-error.ts'
@@ -10,12 +11,7 @@ import type { Grant } from './access-token.ts'
 const MAX_ANSWER_BYTES = 64 * 1024
 
 /** Credentials last for minutes or hours: no socket is kept. */
-const dispatcher = new Agent({
-  connect: plainConnector({}),
-  pipelining: 0,
-  maxResponseSize: MAX_ANSWER_BYTES,
-  maxHeaderSize: 16 * 1024,
-})
+const agents = new Agents(MAX_ANSWER_BYTES)
 
 /** One request of `callEndpoint`; a GET without headers and body by default. */
 export interface EndpointRequest {
@@ -23,6 +19,7 @@ export interface EndpointRequest {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
   readonly deadlineMs: number
+  readonly egress?: Egress | undefined
 }
 
 /** An answer of any status; its body is at most 64 KiB. */
@@ -34,12 +31,12 @@ export interface EndpointAnswer {
 /** Rejects with a GatewayError that may fail over. */
 export async function callEndpoint(
   url: string,
-  { method = 'GET', headers, body, deadlineMs }: EndpointRequest,
+  { method = 'GET', headers, body, deadlineMs, egress }: EndpointRequest,
 ): Promise<EndpointAnswer> {
   const deadline = new Deadline(deadlineMs)
   try {
     const { origin, pathname, search } = new URL(url)
-    const answer = await dispatcher.request({
+    const answer = await agents.of(egress).request({
       origin,
       path: pathname + search,
       method,
@@ -51,7 +48,8 @@ export async function callEndpoint(
   } catch (thrown) {
     const { name, code } = thrown as { name?: unknown; code?: unknown }
     if (name === 'TimeoutError') throw errors.upstreamTimeout('access token')
-    const why = typeof code === 'string' && !code.startsWith('UND_ERR') ? `: ${code}` : ''
+    const coded = typeof code === 'string' && !code.startsWith('UND_ERR') ? `: ${code}` : ''
+    const why = thrown instanceof ProxyError ? `: ${thrown.message}` : coded
     throw errors.unreachable(`its token endpoint cannot be reached${why}`, thrown)
   } finally {
     deadline.end()

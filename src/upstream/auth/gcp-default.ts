@@ -34,7 +34,12 @@ export async function findGcpToken(request: GcpTokenRequest, at: CredentialSourc
   return fromMachine(request, at)
 }
 
-async function fromFile(path: string, text: string, { scope, now }: GcpTokenRequest, { env, call }: CredentialSources) {
+async function fromFile(
+  path: string,
+  text: string,
+  { scope, now }: GcpTokenRequest,
+  { env, call, egress }: CredentialSources,
+) {
   const { type, client_id, client_secret, refresh_token } = fieldsOf(text)
   if (type === 'authorized_user') {
     const given = { client_id, client_secret, refresh_token }
@@ -50,7 +55,7 @@ async function fromFile(path: string, text: string, { scope, now }: GcpTokenRequ
   }
   const parsed = serviceAccount(text)
   if ('issue' in parsed) throw missing(`the file "${path}": ${parsed.issue}`)
-  return requestToken(parsed.value, { scope, tokenUri: parsed.value.tokenUri ?? TOKEN_URI, now })
+  return requestToken(parsed.value, { scope, tokenUri: parsed.value.tokenUri ?? TOKEN_URI, now, egress })
 }
 
 async function fromMachine({ scope }: GcpTokenRequest, { env, call }: CredentialSources): Promise<Grant> {

@@ -28,8 +28,8 @@ export function oauth(request: typeof requestToken): Strategy<'gcp-oauth'> {
     return token
   }
 
-  return (out, { scope }, credential, clock) => {
-    const token = tokenOf(credential, scope).take(clock)
+  return (out, { scope }, credential, clock, egress) => {
+    const token = tokenOf(credential, scope).take(clock, egress)
     return typeof token === 'string' ? setBearer(out, token) : token.then(fetched => setBearer(out, fetched))
   }
 }
@@ -43,5 +43,5 @@ function accessToken({ source, secret }: Credential, scope: string, request: typ
   const account = parsed.value
   // An address that a customer names is not ours to call.
   const tokenUri = (source === 'platform' && account.tokenUri) || TOKEN_URI
-  return new AccessToken(now => request(account, { scope, tokenUri, now }))
+  return new AccessToken((now, egress) => request(account, { scope, tokenUri, now, egress }))
 }

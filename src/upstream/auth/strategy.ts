@@ -1,5 +1,6 @@
 /** Types shared by the strategies of `auth.scheme`. */
 import type { Auth, Credential } from '../../core/provider-settings.ts'
+import type { Egress } from '../../lib/egress.ts'
 import type { Content } from '../content.ts'
 import type { UpstreamRequest } from '../upstream-request.ts'
 
@@ -41,4 +42,5 @@ export type Strategy<S extends Auth['scheme']> = (
   auth: Extract<Auth, { scheme: S }>,
   credential: Credential,
   clock: Clock,
+  egress?: Egress,
 ) => SignedRequest | Promise<SignedRequest>
