@@ -26,7 +26,7 @@ export interface OutsideValue {
   readonly isUnread: boolean
 }
 
-const OUTSIDE = /\$\{((?:exec|vault):(?!-)[^${}]*)\}/g
+const OUTSIDE = /\$\{((?:exec|vault|aws|gcp):(?!-)[^${}]*)\}/g
 const SECTION = 'secrets'
 
 /** The names of a text, each once. */

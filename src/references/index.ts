@@ -14,7 +14,12 @@ import { type ManagerContext, type ReadSecret, textOf } from './manager.ts'
  */
 const UNREAD = 'https://unread.invalid'
 
-const EXAMPLES: Readonly<Record<string, string>> = { exec: 'exec:NAME', vault: 'vault:secret/acme#key' }
+const EXAMPLES: Readonly<Record<string, string>> = {
+  exec: 'exec:NAME',
+  vault: 'vault:secret/acme#key',
+  aws: 'aws:acme/key',
+  gcp: 'gcp:projects/acme/secrets/key/versions/latest',
+}
 
 /** Environment of the process, and whether secrets are read at all. */
 interface SecretsOptions {
@@ -26,7 +31,7 @@ interface SecretsOptions {
 export class Secrets implements SecretReader {
   readonly #context: ManagerContext
   readonly #isRead: boolean
-  #settings: SecretSettings = { exec: {}, vault: { auth_path: 'approle' } }
+  #settings: SecretSettings = { exec: {}, vault: { auth_path: 'approle' }, aws: {}, gcp: {} }
   #folder = '.'
   #found = new Map<string, Promise<Resolved>>()
   /** Secrets by their source: several references may name fields of one. */
@@ -56,8 +61,9 @@ export class Secrets implements SecretReader {
     if (!found) {
       found = this.#read(name).then(
         value => this.#know(value),
-        (thrown: Error) => ({
-          issue: () => `the reference "\${${name}}" cannot be read: ${thrown.message}`,
+        // An error of credentials has its reason for operators in `detail`.
+        ({ message, detail = message }: Error & { readonly detail?: string }) => ({
+          issue: () => `the reference "\${${name}}" cannot be read: ${detail}`,
           unset: false,
         }),
       )
@@ -90,10 +96,16 @@ export class Secrets implements SecretReader {
 
   /** Loads only the code of kinds that are named. */
   async #readerOf(kind: string, id: string): Promise<ReadSecret> {
-    const { exec, vault } = this.#settings
-    if (kind === 'vault') {
-      const { vaultReader } = await import('./vault.ts')
-      return this.#kept(kind, vault, () => vaultReader(vault, this.#context))
+    const { exec, vault, aws, gcp } = this.#settings
+    switch (kind) {
+      case 'vault': {
+        const { vaultReader } = await import('./vault.ts')
+        return this.#kept(kind, vault, () => vaultReader(vault, this.#context))
+      }
+      case 'aws':
+        return (await import('./clouds.ts')).awsReader(aws, this.#context)
+      case 'gcp':
+        return (await import('./clouds.ts')).gcpReader(gcp, this.#context)
     }
     const command = Object.hasOwn(exec, id) ? exec[id] : undefined
     if (!command) throw new Error(`"secrets.exec" has no command "${id}"${suggestion(id, Object.keys(exec))}`)

@@ -1,7 +1,9 @@
 /** Sends requests to secret managers, says why they fail, and finds fields of secrets. */
-import type { Env } from '../config/reference.ts'
+import { readFile } from 'node:fs/promises'
+import { type Env, systemErrorText } from '../config/reference.ts'
 import { didYouMean } from '../lib/nearest.ts'
 import { cleanText } from '../secrets/redact.ts'
+import type { CredentialSources } from '../upstream/auth/credential-sources.ts'
 import type { callEndpoint, EndpointAnswer, EndpointRequest } from '../upstream/auth/endpoint.ts'
 
 const DEADLINE_MS = 10_000
@@ -14,6 +16,22 @@ export interface ManagerContext {
   readonly home: string
   readonly call: typeof callEndpoint
 }
+
+/** Where keys and tokens of clouds are found. */
+export const sourcesOf = ({ env, home, call }: ManagerContext): CredentialSources => ({
+  env,
+  home,
+  call,
+  async read(path) {
+    try {
+      return await readFile(path, 'utf8')
+    } catch (thrown) {
+      const { code } = thrown as NodeJS.ErrnoException
+      if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
+      throw new Error(`the file "${path}" cannot be read: ${systemErrorText(thrown)}`)
+    }
+  },
+})
 
 /** Resolves with a secret by its id: a text, or its fields. Rejects with an Error that shows nothing of a secret. */
 export type ReadSecret = (id: string) => Promise<string | Readonly<Record<string, unknown>>>

@@ -34,7 +34,7 @@ async function reading(
   const secrets = new Secrets({
     env: { VAULT_ADDR: vault.url, VAULT_TOKEN: 'hvs.operator', HOME: t.testdirName, ...env },
   })
-  secrets.configure({ exec: {}, vault: { auth_path: 'approle', ...settings } }, '.')
+  secrets.configure({ exec: {}, vault: { auth_path: 'approle', ...settings }, aws: {}, gcp: {} }, '.')
   const read = async (name: string) => {
     const found = await secrets.read(`vault:${name}`)
     return 'value' in found ? found.value : found.issue().replace(/^.*" cannot be read: /, 'failed: ')

@@ -21,10 +21,26 @@ const vaultEntry = s.object({
 /** Settings of Vault. */
 export type VaultSettings = Infer<typeof vaultEntry>
 
+const awsEntry = s.object({
+  /** `AWS_REGION` by default. */
+  region: s.optional(text),
+  /** A profile of `~/.aws`. */
+  profile: s.optional(text),
+  endpoint: s.optional(url),
+})
+/** Settings of AWS Secrets Manager. */
+export type AwsSecretSettings = Infer<typeof awsEntry>
+
+const gcpEntry = s.object({ endpoint: s.optional(url) })
+/** Settings of Google Secret Manager. */
+export type GcpSecretSettings = Infer<typeof gcpEntry>
+
 /** Commands by the name that references use, and secret managers. */
 export const secretsEntry = s.object({
   exec: s.default(s.record(command), {}),
   vault: s.default(vaultEntry, {}),
+  aws: s.default(awsEntry, {}),
+  gcp: s.default(gcpEntry, {}),
 })
 /** A valid section, with defaults. */
 export type SecretSettings = Infer<typeof secretsEntry>
