@@ -5,6 +5,8 @@ import { isLive } from '../core/offer.ts'
 import type { Credential } from '../core/provider-settings.ts'
 import type { Provider } from '../core/translator.ts'
 import { DEMO_ORIGIN } from '../demo/address.ts'
+import { ProxyError } from '../egress/tunnel.ts'
+import type { Egress } from '../lib/egress.ts'
 import type { Maintenance } from '../stores/maintenance.ts'
 import { authorized } from '../upstream/sign.ts'
 
@@ -37,8 +39,8 @@ export interface Machine {
   /** Rejects for a folder that this process cannot write, or make. */
   write(folder: string): Promise<void>
   freeBytes(folder: string): Promise<number>
-  /** Sends a GET request; rejects with the system's error. `headers`: names and values in turn. */
-  get(url: string, headers?: readonly string[]): Promise<Answered>
+  /** Sends a GET request; rejects with the system's error, or a ProxyError. `headers`: names and values in turn. */
+  get(url: string, headers?: readonly string[], egress?: Egress): Promise<Answered>
 }
 
 /** The installation. Its functions, and `schema` of its stores, reject with an error for people. */
@@ -49,7 +51,7 @@ export interface Installation {
   /** Path of the database file; in its folder are also the files that stand beside any database. */
   readonly database: string
   stores(): Promise<Pick<Maintenance, 'name' | 'schema'>>
-  catalog(): Promise<{ readonly version: string; readonly catalog: Pick<Catalog, 'providers' | 'open'> }>
+  catalog(): Promise<{ readonly version: string; readonly catalog: Pick<Catalog, 'providers' | 'open' | 'egress'> }>
 }
 
 const MIN_NODE = [20, 19] as const
@@ -61,6 +63,8 @@ const FILES_PER_CONNECTION = 2
 /** AWS and Google refuse signatures that are five minutes off. */
 const FAIL_SKEW_MS = 300_000
 const WARN_SKEW_MS = 30_000
+/** Names below `invalid` never exist (RFC 2606). */
+const NOWHERE = 'http://gateway-doctor.invalid/'
 
 const ok = (what: string): Finding => ({ status: 'ok', what, remedy: null })
 const warn = (what: string, remedy: string): Finding => ({ status: 'warn', what, remedy })
@@ -83,10 +87,16 @@ export async function diagnose(place: Installation, machine: Machine, probe: boo
   ]
   if (typeof read === 'string') return own
   const { providers, open } = read.catalog
+  const proxies = await Promise.all(proxiesOf(read.catalog).map(one => proxy(one, machine)))
   const found = await Promise.all(
     [...providers.values()].map(one => provider(one, open?.get(one.id)?.searched === true, machine, probe)),
   )
-  return [...own, clock(found.flatMap(({ skewMs }) => skewMs ?? [])), ...found.flatMap(({ findings }) => findings)]
+  return [
+    ...own,
+    ...proxies,
+    clock(found.flatMap(({ skewMs }) => skewMs ?? [])),
+    ...found.flatMap(({ findings }) => findings),
+  ]
 }
 
 function node(version: string): Finding {
@@ -155,6 +165,31 @@ function clock(skews: readonly number[]): Finding {
   return Math.abs(skew) > WARN_SKEW_MS ? warn(what, 'run a time service') : ok(what)
 }
 
+/** Each proxy that is used, once, for any target. */
+function proxiesOf({ egress, providers }: Pick<Catalog, 'providers' | 'egress'>): Egress[] {
+  const found = new Map<string, Egress>()
+  for (const one of [egress, ...[...providers.values()].filter(isLive).map(({ egress }) => egress)]) {
+    const proxy = one?.proxy
+    if (!proxy) continue
+    const { protocol, name, authorization } = proxy
+    const id = `${protocol} ${name} ${authorization}`
+    if (!found.has(id)) found.set(id, { ...one, id: `doctor ${one.id}`, proxyFor: () => proxy })
+  }
+  return [...found.values()]
+}
+
+/** A proxy that answers refuses a host that cannot exist. */
+async function proxy(egress: Egress, machine: Machine): Promise<Finding> {
+  const { name } = egress.proxy!
+  const thrown = await machine.get(NOWHERE, [], egress).catch((thrown: unknown) => thrown)
+  if (!(thrown instanceof ProxyError)) return ok(`proxy ${name}: answers`)
+  if (thrown.status === 407) {
+    return fail(`proxy ${name}: refuses user and password`, 'correct them in the address of `egress.proxy`')
+  }
+  if (thrown.status !== undefined) return ok(`proxy ${name}: answers`)
+  return fail(thrown.message, 'start it, or correct the address of `egress.proxy`')
+}
+
 interface Judged {
   readonly findings: readonly Finding[]
   readonly skewMs?: number | undefined
@@ -162,22 +197,24 @@ interface Judged {
 
 /** `comes`: whether it is an engine that comes and goes. */
 async function provider(one: Provider, comes: boolean, machine: Machine, probe: boolean): Promise<Judged> {
-  const { id, auth, baseUrl, variables } = one
+  const { id, auth, baseUrl, variables, egress } = one
   if (!isLive(one)) {
     const names = variables?.secret.join(' and ')
     return { findings: [warn(`${id}: no credential`, names ? `set ${names} to use it` : 'give it one to use it')] }
   }
   const credential = ok(`${id}: ${auth.scheme === 'none' ? 'needs no credential' : 'credential set'}`)
-  const { origin, host } = new URL(baseUrl)
+  const { origin, host, hostname, port, protocol } = new URL(baseUrl)
   if (origin === DEMO_ORIGIN) return { findings: [credential] }
   try {
-    const { date } = await machine.get(`${origin}/`)
-    const findings = [credential, ok(`${id}: ${host} reached`)]
+    const { date } = await machine.get(`${origin}/`, [], egress)
+    const proxy = egress?.proxyFor(hostname, port || (protocol === 'https:' ? '443' : '80'))
+    const reached = `${host} reached${proxy ? ` through the proxy ${proxy.name}` : ''}`
+    const findings = [credential, ok(`${id}: ${reached}`)]
     if (probe && auth.scheme !== 'none')
       for (const credential of one.credentials) findings.push(await probed(one, credential, machine))
     return { findings, skewMs: date === undefined ? undefined : machine.now() - date }
   } catch (thrown) {
-    const [why, remedy] = whyOf(codeOf(thrown))
+    const [why, remedy] = whyOf(thrown)
     const finding = comes
       ? warn(`${id}: ${host} is not there`, 'start it to use it')
       : fail(`${id}: ${host}: ${why}`, remedy)
@@ -196,7 +233,7 @@ async function probed(one: Provider, credential: Credential, machine: Machine): 
   try {
     const { path, headers: signed } = await authorized(one, '/models', [...common], credential)
     const base = one.baseUrl.replace(/\/$/, '')
-    const { status } = await machine.get(base + path, signed)
+    const { status } = await machine.get(base + path, signed, one.egress)
     if (status === 401 || status === 403) {
       return fail(
         `${id}: credential refused with status ${status}`,
@@ -204,7 +241,7 @@ async function probed(one: Provider, credential: Credential, machine: Machine): 
       )
     }
     if (status !== 200) return warn(`${id}: credential not judged: status ${status}`, 'send a request to try it')
-    const { status: bare } = await machine.get(`${base}/models`, common)
+    const { status: bare } = await machine.get(`${base}/models`, common, one.egress)
     if (bare === 200)
       return warn(`${id}: credential not judged: its list of models is public`, 'send a request to try it')
     return ok(`${id}: credential accepted`)
@@ -214,11 +251,14 @@ async function probed(one: Provider, credential: Credential, machine: Machine): 
 }
 
 /** Reason and remedy for a system error of a connection. */
-function whyOf(code: string): readonly [why: string, remedy: string] {
+function whyOf(thrown: unknown): readonly [why: string, remedy: string] {
+  if (thrown instanceof ProxyError)
+    return [thrown.message, 'allow this host and port in the proxy, or add it to `no_proxy`']
+  const code = codeOf(thrown)
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
     return [`DNS has no answer (${code})`, 'check the name and the resolver']
   if (/CERT|SELF_SIGNED|UNABLE_TO|TLS|SSL|EPROTO/.test(code)) {
-    return [`TLS fails (${code})`, 'check the proxy on the way; NODE_EXTRA_CA_CERTS names further authorities']
+    return [`TLS fails (${code})`, 'check the proxy on the way; `egress.ca` names further authorities']
   }
   return [`no connection (${code})`, 'check the firewall and the route']
 }

@@ -3,14 +3,17 @@ import { readFileSync } from 'node:fs'
 import { access, constants, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Command } from 'commander'
-import type { Finding, Installation, Machine } from '../app/doctor.ts'
+import type { Answered, Finding, Installation, Machine } from '../app/doctor.ts'
 import { version } from '../app/version.ts'
 import { DEFAULT_ADMIN, DEFAULT_LISTEN } from '../config/environment.ts'
+import type { Egress } from '../lib/egress.ts'
 import { printable } from '../lib/printable.ts'
 import { CheckFailed, errorCode, type Io } from './io.ts'
 import type { Open } from './session.ts'
 
 const SILENCE_MS = 5_000
+/** The head alone is read. */
+const MAX_ANSWER_BYTES = 1024 * 1024
 
 /** Adds `doctor`. */
 export function addDoctor(program: Command, open: Open): void {
@@ -83,7 +86,8 @@ const machine: Machine = {
       return orParent(thrown, folder, machine.freeBytes)
     }
   },
-  async get(url, headers = []) {
+  async get(url, headers = [], egress) {
+    if (egress) return through(egress, url, headers)
     const { get } = url.startsWith('https:') ? await import('node:https') : await import('node:http')
     return new Promise((resolve, reject) => {
       const request = get(url, { agent: false, timeout: SILENCE_MS, headers: named(headers) }, response => {
@@ -101,6 +105,31 @@ const machine: Machine = {
       request.on('error', reject)
     })
   },
+}
+
+/** As `get`, through the proxy and with the certificates of `egress`. */
+async function through(egress: Egress, url: string, headers: readonly string[]): Promise<Answered> {
+  const { Agents } = await import('../egress/agents.ts')
+  const agents = new Agents(MAX_ANSWER_BYTES)
+  const abort = new AbortController()
+  const timer = setTimeout(() => abort.abort(Object.assign(new Error('timeout'), { code: 'ETIMEDOUT' })), SILENCE_MS)
+  try {
+    const { origin, pathname, search } = new URL(url)
+    const {
+      statusCode,
+      headers: answered,
+      body,
+    } = await agents.of(egress).request({
+      ...{ origin, path: pathname + search, method: 'GET', headers: [...headers], signal: abort.signal },
+    })
+    // The agent's end is an error of what was not read.
+    body.on('error', () => undefined)
+    const { date } = answered
+    return { status: statusCode, date: date === undefined ? undefined : Date.parse(String(date)), isGateway: false }
+  } finally {
+    clearTimeout(timer)
+    await agents.destroy()
+  }
 }
 
 /** A missing folder is made by the first start, where its parent can be written. */

@@ -11,6 +11,13 @@ const MAX_HEADER_BYTES = 16 * 1024
 /** The proxy opened no connection. The message names the proxy, and nothing secret of it. */
 export class ProxyError extends Error {
   override readonly name = 'ProxyError'
+  /** Status of its refusal; undefined where it answered nothing. */
+  readonly status: number | undefined
+
+  constructor(message: string, { status, ...options }: ErrorOptions & { readonly status?: number | undefined } = {}) {
+    super(message, options)
+    this.status = status
+  }
 }
 
 /** One tunnel to open. */
@@ -24,6 +31,7 @@ interface Tunnel {
   readonly connect: buildConnector.connector
 }
 
+type Failed = (why: string, cause?: unknown, status?: number) => void
 type Done = (...result: [Error, null] | [null, Socket]) => void
 
 /** Calls `done` once. Returns the connection to the proxy; destroying it ends the attempt. */
@@ -35,8 +43,8 @@ export function openTunnel({ proxy, to, timeoutMs, connect }: Tunnel, done: Done
     clearTimeout(timer)
     done(...result)
   }
-  const failed = (why: string, cause?: unknown) => {
-    end(new ProxyError(`the proxy ${proxy.name} ${why}`, { cause }), null)
+  const failed: Failed = (why, cause, status) => {
+    end(new ProxyError(`the proxy ${proxy.name} ${why}`, { cause, status }), null)
     connecting?.destroy()
   }
   const timer = setTimeout(() => failed('did not answer in time'), timeoutMs)
@@ -57,13 +65,7 @@ export function openTunnel({ proxy, to, timeoutMs, connect }: Tunnel, done: Done
   return connecting
 }
 
-function ask(
-  socket: Socket,
-  { authorization }: HttpProxy,
-  target: string,
-  failed: (why: string, cause?: unknown) => void,
-  end: Done,
-): void {
+function ask(socket: Socket, { authorization }: HttpProxy, target: string, failed: Failed, end: Done): void {
   const headers = { host: target, ...(authorization !== undefined && { 'proxy-authorization': authorization }) }
   const asked = request({
     ...{ method: 'CONNECT', path: target, headers, maxHeaderSize: MAX_HEADER_BYTES },
@@ -72,7 +74,9 @@ function ask(
   const broken = (error: unknown) => failed(`broke the connection${codeOf(error)}`, error)
   asked.on('error', guarded(broken, broken))
   const answered = ({ statusCode = 0 }: { statusCode?: number }, opened: Socket, first: Buffer) => {
-    if (statusCode < 200 || statusCode > 299) return failed(`refused the connection with status ${statusCode}`)
+    if (statusCode < 200 || statusCode > 299) {
+      return failed(`refused the connection with status ${statusCode}`, undefined, statusCode)
+    }
     if (first.length > 0) opened.unshift(first)
     end(null, opened)
   }

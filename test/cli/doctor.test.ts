@@ -1,4 +1,5 @@
 /** `gatewayctl doctor`: its output, its exit code, and this machine. */
+import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -6,6 +7,7 @@ import t, { type Test } from 'tap'
 import type { Finding } from '../../src/app/doctor.ts'
 import { run } from '../../src/cli/program.ts'
 import { gatewayYaml } from '../config/kit.ts'
+import { startConnectProxy } from '../helpers/connect-proxy.ts'
 
 const KEY = 'sk-canary-0123456789abcdef'
 
@@ -25,7 +27,7 @@ async function setUp(t: Test) {
     config: { 'free.yaml': config('127.0.0.1:0'), 'taken.yaml': config(`127.0.0.1:${port}`), 'models.d': {} },
     'providers.d': { 'acme.yaml': acme },
   })
-  return async (args: readonly string[], env: Record<string, string>, isTerminal = false) => {
+  const doctor = async (args: readonly string[], env: Record<string, string>, isTerminal = false) => {
     let out = ''
     const code = await run(['doctor', ...args], {
       env,
@@ -38,6 +40,7 @@ async function setUp(t: Test) {
     })
     return { code, out, folder: join(dir, 'data') }
   }
+  return Object.assign(doctor, { dir, port })
 }
 
 t.test('a failure is exit code 1; warnings are not', async t => {
@@ -73,4 +76,32 @@ t.test('colours are for terminals, and NO_COLOR turns them off', async t => {
     t.notMatch((await doctor(config, env, isTerminal)).out, '\u001b')
   }
   t.notMatch((await doctor([...config, '--json'], {}, true)).out, '\u001b')
+})
+
+t.test('doctor tries each proxy, and each provider through its proxy', async t => {
+  const doctor = await setUp(t)
+  const route = (target: string) => (target === 'api.test:80' ? doctor.port : undefined)
+  const proxy = await startConnectProxy(t, { route, login: 'me:canary-word' })
+  const manifest = join(doctor.dir, 'providers.d/acme.yaml')
+  const acme = readFileSync(manifest, 'utf8')
+  writeFileSync(manifest, `${acme.replace(/http:.*/, 'http://api.test/v1')}allow_http: true\n`)
+  writeFileSync(
+    join(doctor.dir, 'config/proxied.yaml'),
+    `${readFileSync(join(doctor.dir, 'config/free.yaml'), 'utf8')}egress: { proxy: "\${PROXY}" }\n`,
+  )
+  const name = `127.0.0.1:${proxy.port}`
+  const ask = (login: string, at = name) =>
+    doctor(['--config', 'config/proxied.yaml', '--probe'], { ACME_KEY: KEY, PROXY: `http://${login}@${at}` })
+  const well = await ask('me:canary-word')
+  t.equal(well.code, 0, well.out)
+  t.match(well.out, `ok    proxy ${name}: answers\n`)
+  t.match(well.out, `ok    acme: api.test reached through the proxy ${name}\n`)
+  t.match(well.out, 'ok    acme: credential accepted\n')
+  const wrong = await ask('me:canary-else')
+  t.equal(wrong.code, 1)
+  t.match(wrong.out, `fail  proxy ${name}: refuses user and password; correct them in the address of`)
+  t.match(wrong.out, `fail  acme: api.test: the proxy ${name} refused the connection with status 407; allow`)
+  const away = await ask('me:canary-word', '127.0.0.1:1')
+  t.match(away.out, 'fail  the proxy 127.0.0.1:1 cannot be reached: ECONNREFUSED; start it, or correct the address')
+  for (const { out } of [well, wrong, away]) t.notMatch(out, 'canary-')
 })
