@@ -26,7 +26,7 @@ export function linkVirtual(
   const all = new Map<string, Written>()
   for (const { source, value } of files) {
     for (const [index, written] of value.virtual_models.entries()) {
-      const { id, name = id, hidden, strategy, use, sticky } = written
+      const { id, name = id, hidden, strategy, use, sticky, cache } = written
       const path = ['virtual_models', index]
       const shown = catalog.models.get(id)
       const isModel = (shown && !shown.hidden) || catalog.aliases.has(id) || catalog.pinned?.has(id)
@@ -43,6 +43,7 @@ export function linkVirtual(
         name,
         ...((hidden || id.includes('*')) && { hidden: true }),
         strategy,
+        ...(cache !== undefined && { cacheMs: cache === 'off' ? 0 : cache }),
         sticky: sticky === 'session',
         use: targets,
       }

@@ -29,6 +29,8 @@ export interface VirtualModel {
   /** Not listed. */
   readonly hidden?: boolean | undefined
   readonly strategy: 'order' | 'weight' | 'price' | 'latency'
+  /** Milliseconds for which answers are kept for replay, in place of the project's time; 0 keeps none. */
+  readonly cacheMs?: number | undefined
   /** Whether all requests of a session try the targets in the same order. */
   readonly sticky: boolean
   /** At least one. */

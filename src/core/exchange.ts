@@ -159,10 +159,7 @@ export class Exchange {
     this.input.release()
   }
 
-  /**
-   * Counts what comes of an answer where it is paid for, once per batch and before anything above gets it: what a filter
-   * there keeps or changes has its cost all the same.
-   */
+  /** Counts an answer where it is paid for, once per batch: what filters above keep or change has its cost as well. */
   count(batch: readonly Event[]): void {
     this.answer.isCounted = true
     this.meter.count(batch)

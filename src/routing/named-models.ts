@@ -20,6 +20,8 @@ export interface NamedModel {
   readonly changed?: RoutedRequest | undefined
   /** The virtual model that orders it by price or latency. */
   readonly sorted?: VirtualModel | undefined
+  /** Ids of the virtual models that lead to it. */
+  readonly through?: readonly string[] | undefined
 }
 
 /** One that can be served. */
@@ -69,7 +71,7 @@ export function namedModels(
   if (isPinned && preferences?.sort) {
     throw errors.combination('provider.sort cannot be combined with a provider-prefixed model.', 'provider.sort')
   }
-  return meant.map(({ requested, name, strategy, virtual, preset, sorted }) => {
+  return meant.map(({ requested, name, strategy, virtual, preset, sorted, through }) => {
     const changed = preset && withPreset(query, preset)
     const { routing: wished, provider } = changed ?? request
     const routing = requested.requestedProvider === null ? (wished ?? strategy ?? provider?.sort) : undefined
@@ -82,6 +84,7 @@ export function namedModels(
       virtual,
       changed,
       sorted,
+      through,
     }
   })
 }
@@ -119,6 +122,7 @@ interface Meaning {
   readonly virtual?: string
   readonly preset?: Preset | undefined
   readonly sorted?: VirtualModel | undefined
+  readonly through?: readonly string[] | undefined
 }
 
 /** Meanings of one name: several for a virtual model. `use`: the model that a rule names in its place. */
@@ -143,6 +147,7 @@ function meaningsOf(
     virtual: name + suffix,
     preset: target.preset,
     sorted: target.sorted,
+    through: target.through,
   }))
 }
 

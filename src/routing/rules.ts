@@ -1,11 +1,13 @@
 /** Finds the rule for a requested model (docs/rules.md). */
 import { LRUCache } from 'lru-cache'
-import type { RouteRule } from '../core/catalog.ts'
+import type { RouteRule, VirtualModel } from '../core/catalog.ts'
 import type { Services } from '../core/ports.ts'
 import { GatewayError } from '../lib/error.ts'
 import { hasTags, isFrom } from './conditions.ts'
+import { withoutSuffix } from './preferences.ts'
 import type { RoutingQuery } from './query.ts'
 import { resolve } from './resolve.ts'
+import { virtualOf } from './virtual-models.ts'
 
 type Asking = Pick<RoutingQuery, 'catalog' | 'principal' | 'asker' | 'tags' | 'isCopy'>
 
@@ -81,6 +83,12 @@ class RuleTable {
     }
     return { plain: Number.POSITIVE_INFINITY, tagged: tagged.size > 0 ? tagged : undefined }
   }
+}
+
+/** The virtual model that a request names, or that a rule names in its place. */
+export function virtualFor(query: Asking & Pick<RoutingQuery, 'request'>): VirtualModel | undefined {
+  const { name } = withoutSuffix(query.request.model)
+  return virtualOf(query.catalog, ruleFor(name, query)?.use ?? name)
 }
 
 const tables = new WeakMap<readonly RouteRule[], RuleTable>()

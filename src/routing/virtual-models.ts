@@ -69,6 +69,8 @@ interface Meant {
   readonly preset: Preset | undefined
   /** The outermost virtual model that puts it in an order of prices or latencies. */
   readonly sorted: VirtualModel | undefined
+  /** Ids of the virtual models that lead to it, the outermost first. */
+  readonly through: readonly string[]
 }
 
 /** Models in the order in which they are tried, each once. Throws a 400 when no condition is met. */
@@ -93,17 +95,20 @@ export const allTargetsOf = (model: VirtualModel, catalog: Catalog): readonly st
 function expanded(
   model: VirtualModel,
   query: Facts,
-  outer: Partial<Pick<Meant, 'preset' | 'sorted'>>,
+  outer: Partial<Pick<Meant, 'preset' | 'sorted' | 'through'>>,
   random: () => number,
 ): Meant[] {
   const preset = combined(outer.preset, model.presets?.get(query.operation.name))
   const sorts = model.strategy === 'price' || model.strategy === 'latency'
   const sorted = outer.sorted ?? (sorts ? model : undefined)
+  const through = [...(outer.through ?? []), model.id]
   const able = model.use.filter(({ when }) => !when || isMet(when, query))
   const ordered = model.strategy === 'weight' ? leadByWeight(able, drawOf(model, query, random)) : able
   return ordered.flatMap(target => {
     const nested = exactly(query.catalog, target.model)
-    return nested ? expanded(nested, query, { preset, sorted }, random) : [{ name: target.model, preset, sorted }]
+    return nested
+      ? expanded(nested, query, { preset, sorted, through }, random)
+      : [{ name: target.model, preset, sorted, through }]
   })
 }
 

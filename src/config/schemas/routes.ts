@@ -34,6 +34,8 @@ const virtualModel = s.object({
     { minItems: 1, maxItems: 100 },
   ),
   sticky: s.default(s.enum('session', 'none'), 'none'),
+  /** How long answers are kept for replay, in place of the project's time. */
+  cache: s.optional(s.either(s.enum('off'), s.duration())),
   defaults: s.optional(fields),
   overrides: s.optional(fields),
   system: s.optional(text),

@@ -1,5 +1,6 @@
 /** Replays earlier complete answers to the same request of the same owner, where the project enables it. */
 
+import type { Catalog } from '../../core/catalog.ts'
 import { type Event, isContent } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { FilterFactory } from '../../core/filter.ts'
@@ -12,7 +13,10 @@ import { Upload } from '../../lib/body.ts'
 import { scheduler } from '../../limits/scheduler.ts'
 import { ownerOf } from '../../policy/owner.ts'
 import { splitsProjects } from '../../routing/conditions.ts'
+import { virtualFor } from '../../routing/rules.ts'
+import { isCopy } from '../copy.ts'
 import { isHealed } from '../healing/index.ts'
+import { ExchangeQuery } from '../routing-query.ts'
 import { replay } from './replay.ts'
 
 const options = s.object({
@@ -44,14 +48,34 @@ export const cache: FilterFactory<Infer<typeof options>> = {
       }
       return { ...reply, events: record(ex, reply.events, max_entry, keep) }
     }
+    /** The time of a virtual model counts before the project's. */
+    const timed = async (ex: Exchange, ofProject: number | undefined, next: () => Promise<Reply>): Promise<Reply> => {
+      await ex.readRequest()
+      const ttlMs = virtualFor(new ExchangeQuery(ex))?.cacheMs ?? ofProject ?? 0
+      return ttlMs === 0 ? next() : answer(ex, ttlMs, next)
+    }
     return {
       handle(ex, next) {
         const isKept = ex.caller.policy?.keepsReplies !== false && !ex.operation.neverReplayed && !ex.endpoint.counts
-        const ttlMs = isKept ? ex.caller.principal?.cacheTtlMs : undefined
-        return ttlMs === undefined || ex.header('x-no-cache') === 'true' ? next() : answer(ex, ttlMs, next)
+        if (!isKept || ex.header('x-no-cache') === 'true' || isCopy(ex)) return next()
+        const ttlMs = ex.caller.principal?.cacheTtlMs
+        if (hasOwnTimes(ex.snapshot.catalog)) return timed(ex, ttlMs, next)
+        return ttlMs === undefined ? next() : answer(ex, ttlMs, next)
       },
     }
   },
+}
+
+const ownTimes = new WeakMap<Catalog, boolean>()
+
+/** Whether a virtual model sets how long answers are kept. */
+function hasOwnTimes(catalog: Catalog): boolean {
+  let known = ownTimes.get(catalog)
+  if (known === undefined) {
+    known = [...(catalog.virtual?.values() ?? [])].some(({ cacheMs }) => cacheMs !== undefined)
+    ownTimes.set(catalog, known)
+  }
+  return known
 }
 
 /**

@@ -181,7 +181,9 @@ const usedUnits = ({ prompt = 0, completion = 0 }: Usage): Units => unitsOf(prom
 /** Canonical names first, then those of virtual models, then what the request says. */
 function namesOf(named: readonly NamedModel[], written: string): readonly string[] {
   const canonical = named.map(({ requested }) => withoutSuffix(requested.requestedModel).name)
-  const virtual = named.flatMap(({ virtual }) => (virtual === undefined ? [] : withoutSuffix(virtual).name))
+  const virtual = named.flatMap(({ virtual, through = [] }) =>
+    virtual === undefined ? [] : [withoutSuffix(virtual).name, ...through],
+  )
   return [...new Set([...canonical, ...virtual, written])]
 }
 
