@@ -1,12 +1,16 @@
 /** What `gatewayctl import litellm` writes, served: every name of every fixture answers at its endpoint. */
+import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { parse } from 'yaml'
 import { run } from '../../src/cli/program.ts'
 import { SILENCE, startAnyProvider } from '../helpers/any-provider.ts'
-import { startGateway } from '../helpers/gateway.ts'
+import { commandsOf } from '../helpers/commands.ts'
+import { startGateway, testMapping } from '../helpers/gateway.ts'
 
 const FIXTURES = fileURLToPath(new URL('../fixtures/litellm', import.meta.url))
 const { origin, account } = await startAnyProvider(t)
@@ -119,3 +123,129 @@ function here(text: string, { set }: Imported): string {
   }
   return replaced
 }
+
+const hashOf = (key: string) => createHash('sha256').update(key).digest('hex')
+/** A key as `/key/list?return_full_object=true` answers it. */
+const oldKey = (secret: string, more: object = {}) => ({
+  token: hashOf(secret),
+  key_name: `sk-...${secret.slice(-4)}`,
+  key_alias: null,
+  spend: 0,
+  max_budget: null,
+  budget_duration: null,
+  expires: null,
+  models: [],
+  aliases: {},
+  config: {},
+  user_id: 'default_user_id',
+  team_id: null,
+  max_parallel_requests: null,
+  metadata: {},
+  blocked: null,
+  tpm_limit: null,
+  rpm_limit: null,
+  ...more,
+})
+const PLENTY = { max_budget: 1_000_000, spend: 1.25, budget_duration: '30d' }
+const OLD_KEYS = [
+  oldKey('sk-canary-plain-0001', { key_alias: 'plain', metadata: { note: 'canary-metadata' } }),
+  oldKey('sk-canary-spent-0002', { key_alias: 'spent', max_budget: 2, spend: 2.5 }),
+  oldKey('sk-canary-team-0003', {
+    ...PLENTY,
+    team_id: 't-1',
+    team_alias: 'blue',
+    user_id: 'ada@example.com',
+    rpm_limit: 50,
+    tpm_limit: 9000,
+    max_parallel_requests: 3,
+  }),
+  oldKey('sk-canary-only-0004', { models: ['other'], user_id: 'user-7', team_id: 't-1', team_alias: 'blue' }),
+  oldKey('sk-canary-blocked-0005', { blocked: true }),
+  oldKey('sk-canary-expired-0006', { expires: '2020-01-01T00:00:00+00:00', organization_id: 'org-9' }),
+]
+
+async function startLitellm(t: Pick<typeof import('tap').default, 'teardown'>, size: number) {
+  const server = createServer((request, response) => {
+    const { searchParams, pathname } = new URL(request.url!, 'http://localhost')
+    const page = Number(searchParams.get('page'))
+    const isRight = pathname === '/key/list' && request.headers.authorization === 'Bearer sk-admin-canary'
+    const keys = OLD_KEYS.slice((page - 1) * size, page * size)
+    const total_pages = Math.ceil(OLD_KEYS.length / size)
+    response
+      .writeHead(isRight ? 200 : 401)
+      .end(JSON.stringify({ keys, total_count: OLD_KEYS.length, current_page: page, total_pages }))
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => server.close())
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+t.test('keys go on working with their limits and what was spent of them', async t => {
+  for (const folder of ['config/routes.d', 'config/models.d', 'providers.d']) {
+    for (const one of readdirSync(join(gateway.dir, folder))) rmSync(join(gateway.dir, folder, one))
+  }
+  await gateway.writeProvider('none', {
+    base_url: `${origin}/v1`,
+    models: [testMapping, { ...testMapping, model: 'other' }],
+  })
+  const models = ['test', 'other'].map(id => ({ id, name: id, family: 'own', input: ['text'], output: ['text'] }))
+  await gateway.writeFile('config/models.d/own.yaml', JSON.stringify({ models }))
+  await gateway.writeFile('config/routes.d/none.yaml', 'virtual_models: []\n')
+  t.equal((await gateway.admin('POST', '/reload')).status, 200)
+  const litellm = await startLitellm(t, 4)
+  const imported = async (...args: string[]) => {
+    let printed = ''
+    const print = (text: unknown) => {
+      printed += String(text)
+    }
+    const env = { GATEWAY_ADMIN: gateway.adminUrl, GATEWAY_ADMIN_TOKEN: gateway.token, MASTER: 'sk-admin-canary' }
+    const code = await run(['import', 'litellm', ...args], { env, cwd: gateway.dir, out: print, err: print })
+    t.notMatch(printed, /canary/, 'nothing secret is printed')
+    return { code, printed }
+  }
+  t.match(await imported('--keys', litellm, '--admin-key-env', 'MASTER', '--dry-run'), { code: 0 })
+  const first = await imported('--keys', litellm, '--admin-key-env', 'MASTER')
+  t.match(first, { code: 0, printed: /keys: 6 made, 0 there already/ })
+  t.match(first.printed, /keys\[0\]\.metadata\.note +not carried/)
+
+  const asked = (secret: string, model = 'test') =>
+    gateway.chat({ model, messages: [{ role: 'user', content: 'Hi' }] }, { authorization: `Bearer ${secret}` })
+  t.equal((await asked('sk-canary-plain-0001')).status, 200)
+  t.equal((await asked('sk-canary-spent-0002')).status, 402, 'it had spent its limit before')
+  t.equal((await asked('sk-canary-team-0003')).status, 200)
+  t.equal((await asked('sk-canary-only-0004')).status, 403)
+  t.equal((await asked('sk-canary-only-0004', 'other')).status, 200)
+  t.equal((await asked('sk-canary-blocked-0005')).status, 401)
+  t.equal((await asked('sk-canary-expired-0006')).status, 401)
+
+  interface Key {
+    readonly name: string
+    readonly spent: string
+    readonly preview: string
+    readonly limits: readonly { readonly spent: string; readonly period: string }[]
+  }
+  const command = commandsOf(gateway)
+  const keys = await command<Key[]>('keys.list', {})
+  const team = keys.find(({ preview }) => preview === 'sk-...0003')!
+  t.match(team, { project: 'blue', createdBy: 'ada@example.com', rateLimits: { rpm: 50, tpm: 9000, concurrency: 3 } })
+  t.ok(Number(team.spent) > 1.25, 'what it spends comes on top')
+  t.match(team.limits, [{ period: 'month', limit: '1000000', spent: team.spent }])
+  t.strictSame(await command('usage.check', {}), { differences: [] })
+
+  const again = await imported('--keys', litellm, '--admin-key-env', 'MASTER')
+  t.match(again, { code: 0, printed: /keys: 0 made, 6 there already/ })
+  const kept = await command<Key[]>('keys.list', {})
+  t.equal(kept.length, keys.length)
+  t.equal(kept.find(({ preview }) => preview === 'sk-...0003')!.spent, team.spent)
+  t.equal((await command<unknown[]>('members.list', { organization: 'default' })).length, 3)
+
+  await gateway.writeFile('keys.json', JSON.stringify(OLD_KEYS))
+  t.match(await imported('--keys', 'keys.json'), { printed: /0 made, 6 there already/ })
+  const csv = `token,key_alias,spend,models,max_budget,blocked,metadata\n${hashOf('sk-canary-csv-0007')},"from, csv",0.5,"{other,test}",3,f,"{""a"": ""canary-csv""}"\n`
+  await gateway.writeFile('keys.csv', csv)
+  t.match(await imported('--keys', 'keys.csv'), { code: 0, printed: /1 made, 0 there already/ })
+  t.equal((await asked('sk-canary-csv-0007', 'other')).status, 200)
+  const refused = await imported('--keys', litellm)
+  t.match(refused, { code: 1, printed: /--admin-key-env is missing/ })
+  t.match(await imported('--keys', litellm, '--admin-key-env', 'GATEWAY_ADMIN'), { code: 1, printed: /status 401/ })
+})

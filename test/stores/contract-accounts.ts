@@ -164,6 +164,26 @@ export function memberContract(t: Test, make: MakeSubject): void {
     const foreign = accounts.createKey({ project: 'web', name: 'x', createdBy: 'nobody@a.example' })
     await refusal(t, foreign, 404)
   })
+
+  t.test('a key of another gateway is taken over once, with what it had spent', async t => {
+    const { accounts, keys } = await start(t)
+    const hash = sha256('sk-of-another-gateway')
+    const past = { preview: 'sk-...eway', spent: 12_500_000_001n, revoked: false }
+    const input = {
+      project: 'web',
+      name: 'x',
+      hash,
+      past,
+      limit: { amount: 20_000_000_000n, period: 'month' },
+    } as const
+    const made = await accounts.createKey(input, ADA)
+    t.match(made, { preview: 'sk-...eway', spent: 12_500_000_001n, limits: [{ spent: 12_500_000_001n }] })
+    t.equal((await keys.find(hash))?.keyId, made.id)
+    const again = await accounts.createKey({ ...input, name: 'y' }, ADA)
+    t.match(again, { id: made.id, name: 'x', found: true, spent: 12_500_000_001n })
+    const ended = { ...input, hash: sha256('sk-ended'), past: { ...past, revoked: true } }
+    t.equal((await accounts.createKey(ended, ADA)).status, 'revoked')
+  })
 }
 
 export function creditContract(t: Test, make: MakeSubject): void {

@@ -1,9 +1,10 @@
 /** API keys, and sessions of the operator. */
-import { formatMoney } from '../../core/money.ts'
+import { formatMoney, parseMoney } from '../../core/money.ts'
 import type { KeyRecord } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
 import { errors } from '../../lib/error.ts'
 import {
+  amount,
   durationOf,
   keyId,
   lifetime,
@@ -13,6 +14,7 @@ import {
   limitInput,
   member,
   name,
+  names,
   ofProject,
   pageArguments,
   pageOf,
@@ -141,6 +143,48 @@ export const keyCommands: CommandTable = {
     async ({ id }, { accounts }) => shownKey(await accounts.showKey(id)),
     'show a key with its limits; its secret is never shown',
     showKeys,
+  ),
+  /**
+   * Takes a key over that another gateway has made, by the SHA-256 of its secret → the record, with `found` where the key
+   * was there and stays as it is. `models`: the only ones that it may call.
+   */
+  'keys.import': command(
+    s.object({
+      project,
+      name: purpose,
+      hash: s.string({ pattern: '^[0-9a-f]{64}$', description: 'a SHA-256 in hexadecimal digits' }),
+      preview: s.optional(s.string({ maxLength: 20 })),
+      spent: amount,
+      expiresAt: s.optional(s.integer({ minimum: 0, description: 'Unix milliseconds' })),
+      revoked: s.optional(s.boolean()),
+      createdBy: s.optional(member),
+      models: s.optional(names),
+      ...limitArguments,
+      ...rateArguments,
+    }),
+    async (
+      { project, name = 'imported', hash, expiresAt, createdBy, models, ...args },
+      { accounts, policies },
+      actor,
+    ) => {
+      const past = { preview: args.preview ?? '', spent: parseMoney(args.spent), revoked: args.revoked === true }
+      const given = {
+        project,
+        name,
+        hash,
+        expiresAt,
+        createdBy,
+        past,
+        limit: limitInput(args),
+        rates: rateChange(args),
+      }
+      const { key: _, ...record } = await accounts.createKey(given, actor)
+      // A run that broke off may have left a key without its rule.
+      if (models && (await policies.rules.list({ key: record.id }, { limit: 1 })).length === 0) {
+        await policies.rules.add({ key: record.id, type: 'allow_models', value: { models } }, actor)
+      }
+      return shownKey(record)
+    },
   ),
 }
 

@@ -177,6 +177,8 @@ export interface NewKey extends Limitable {
   readonly limit?: LimitInput | undefined
   /** Stands in place of a new secret's SHA-256: `KeyStore.find` takes it. */
   readonly hash?: string | undefined
+  /** History of a key that another gateway has made. */
+  readonly past?: { readonly preview: string; readonly spent: Money; readonly revoked: boolean } | undefined
 }
 /** Changes of a key. Undefined fields stay unchanged. */
 export interface KeyChanges extends Limitable {
@@ -189,8 +191,8 @@ export interface KeyChanges extends Limitable {
 export interface AccountStore {
   /** On an empty store, all at once: the default organization, project, owner and key. Returns the key when it was made. */
   bootstrap(): Promise<(KeyRecord & { key: string }) | undefined>
-  /** Returns the secret, which is never shown again. */
-  createKey(input: NewKey, actor?: Actor): Promise<KeyRecord & { key: string }>
+  /** Returns the secret, which is never shown again. With a `past`, a key of the same hash is found and stays as it is. */
+  createKey(input: NewKey, actor?: Actor): Promise<KeyRecord & { key: string; found?: true }>
   /** The oldest first, without the sessions that keys have begun. */
   listKeys(project?: string, page?: Page): Promise<KeyRecord[]>
   showKey(id: string): Promise<KeyRecord>

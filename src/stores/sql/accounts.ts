@@ -4,7 +4,7 @@ import { shortId } from '../../lib/id.ts'
 import { checkRoll, expiryOf, keyStatus } from '../rules/accounts.ts'
 import { newSecret } from '../secret.ts'
 import type { AuditedTransaction, Change } from './audit.ts'
-import { changeLimit, changingLimit, limitsOf, moveLimits } from './limits.ts'
+import { changeLimit, changingLimit, limitsOf, moveLimits, takeSpending } from './limits.ts'
 import { isAfter, pageOf } from './page.ts'
 import { changeRates, moveRates, rateLimitsOf, ratesOf } from './rate-limits.ts'
 import { type Flag, first, isoOf, type Sql } from './sql.ts'
@@ -28,7 +28,7 @@ interface KeyRow extends Sum<'spent'> {
   limited: Flag
   rates: string | null
 }
-type MadeKey = KeyRecord & { key: string }
+type MadeKey = KeyRecord & { key: string; found?: true }
 /** Properties that a key inherits from its predecessor, `succeeds`. */
 type Heir = Pick<KeyRow, 'project_id' | 'name' | 'kind' | 'created_by'> & {
   expires_at: bigint | number | null
@@ -56,6 +56,7 @@ const INSERT = `
   INSERT INTO keys (id, project_id, name, kind, created_by, expires_at, succeeds, hash, preview, created_at)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 const ANY = 'SELECT id FROM organizations LIMIT 1'
+const FOUND = 'SELECT id FROM keys WHERE hash = $1'
 const REVOKE = 'UPDATE keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL'
 
 /** `AccountStore` over `keys`. Records never contain a secret: a new key is shown once, by its caller. */
@@ -145,7 +146,9 @@ export class SqlAccounts implements AccountStore {
   }
 
   async #make({ sql, names, note }: Change, input: NewKey, actor: Actor): Promise<MadeKey> {
-    const { name, kind = 'key', createdBy, limit, rates } = input
+    const { name, kind = 'key', createdBy, limit, rates, past } = input
+    const there = past && (await first<{ id: string }>(sql, FOUND, [input.hash ?? null]))
+    if (there) return { ...(await this.#record(sql, await rowIn(sql, there.id))), key: '', found: true }
     const now = this.#changes.now()
     const { id: project_id, org_id: organization } = await names.project(input.project)
     const expires_at = expiryOf(kind, input.expiresAt, now)
@@ -154,17 +157,25 @@ export class SqlAccounts implements AccountStore {
       sql,
       { project_id, name, kind, created_by, expires_at, succeeds: null },
       input.hash,
+      past?.preview,
     )
     if (limit) await changeLimit(sql, 'key', id, { set: limit }, now)
     await changeRates(sql, id, rates)
+    if (past) await takeSpending(sql, id, past.spent)
+    if (past?.revoked) await sql.query(REVOKE, [id, now])
     const became = await this.#record(sql, await rowIn(sql, id))
     await note({ actor, action: 'keys.create', organization, subject: id, was: null, became })
     return { ...became, key }
   }
 
-  async #create(sql: Sql, { project_id, name, kind, created_by, expires_at, succeeds }: Heir, given?: string) {
+  async #create(
+    sql: Sql,
+    { project_id, name, kind, created_by, expires_at, succeeds }: Heir,
+    given?: string,
+    shown = '',
+  ) {
     const id = shortId()
-    const { key, hash, preview } = given === undefined ? newSecret(kind) : { key: '', hash: given, preview: '' }
+    const { key, hash, preview } = given === undefined ? newSecret(kind) : { key: '', hash: given, preview: shown }
     const facts = [id, project_id, name, kind, created_by, expires_at, succeeds]
     await sql.query(INSERT, [...facts, hash, preview, this.#changes.now()])
     return { id, key }

@@ -6,7 +6,7 @@ import { storable } from '../rules/amounts.ts'
 import { limitRecord, limitSetting, spentSince } from '../rules/limits.ts'
 import { readBudgets } from './budgets.ts'
 import { first, type Sql } from './sql.ts'
-import { type Sum, sumAs, sumOf } from './sums.ts'
+import { type Sum, splitSum, sumAs, sumOf } from './sums.ts'
 
 /** The key `$1` and its predecessors, or all keys of the member `$2`. */
 const OWN = `key_id IN (
@@ -77,6 +77,13 @@ export async function forgetLimits(sql: Sql, subject: string): Promise<void> {
 export async function moveLimits(sql: Sql, from: string, to: string): Promise<void> {
   const text = `UPDATE budgets SET subject = $2 WHERE ${limitsBy('subject = $1', sql.dialect.lock)}`
   await sql.query(text, [from, to])
+}
+
+/** Within a transaction: counts what a new key had spent elsewhere, of all time and toward each of its limits. */
+export async function takeSpending(sql: Sql, key: string, spent: Money): Promise<void> {
+  const { units, rest } = splitSum(spent)
+  await sql.query('UPDATE keys SET spent_units = $2, spent_rest = $3 WHERE id = $1', [key, units, rest])
+  await sql.query('UPDATE budgets SET spent = $2 WHERE subject = $1', [key, spent])
 }
 
 /**

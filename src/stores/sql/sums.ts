@@ -19,6 +19,9 @@ export const SPENT = 'keys.spent_units, keys.spent_rest'
 export const sumOf = <Name extends string>(row: Sum<Name>, name: Name): bigint =>
   row[`${name}_units`] * UNIT + row[`${name}_rest`]
 
+/** Whole dollars and the rest of nano-USD. */
+export const splitSum = (sum: bigint) => ({ units: sum / UNIT, rest: sum % UNIT })
+
 /** SQL: orders by the sum of a query below, largest first. */
 export const largest = (name: string): string =>
   `${name}_units + ${name}_rest / ${UNIT} DESC, ${name}_rest % ${UNIT} DESC`

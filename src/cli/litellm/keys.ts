@@ -1,0 +1,271 @@
+/** Keys of LiteLLM as commands for a running gateway. */
+import { createHash } from 'node:crypto'
+import type { Admin } from '../admin.ts'
+import { Failure } from '../io.ts'
+import type { Report } from './report.ts'
+import { listOf, type Section, sectionOf, textOf } from './sections.ts'
+
+/** Organization and project of keys without a team, which each gateway has. */
+const DEFAULT = 'default'
+/** Lists that allow every model. */
+const ALL_MODELS = ['all-team-models', 'all-proxy-models']
+const HOUR_S = 3600
+/** Seconds up to which a span counts as each period. */
+const PERIODS = [
+  ['hour', HOUR_S],
+  ['day', 24 * HOUR_S],
+  ['week', 7 * 24 * HOUR_S],
+  ['month', 31 * 24 * HOUR_S],
+] as const
+const UNITS: Readonly<Record<string, number>> = {
+  s: 1,
+  m: 60,
+  h: HOUR_S,
+  d: 24 * HOUR_S,
+  w: 7 * 24 * HOUR_S,
+  mo: 30 * 24 * HOUR_S,
+}
+
+/** A key to import. */
+export interface Imported {
+  readonly label: string
+  readonly organization: string
+  readonly project: string
+  /** Address of a member; undefined for a key that no member owns. */
+  readonly member: string | undefined
+  /** Arguments of `keys.import` beside the project and the member. */
+  readonly args: Section
+  /** The only models that it may call; undefined for all. */
+  readonly models: readonly string[] | undefined
+}
+
+/** Reads the keys, and notes what becomes of each of their fields below `keys[n]`. `virtual`: what aliases stand for. */
+export function convertKeys(keys: readonly Section[], report: Report, virtual: readonly Section[]): Imported[] {
+  const aliases = new Map(virtual.filter(isAlias).map(({ id, use }) => [String(id), listOf(use).map(String)]))
+  return keys.flatMap((key, index) => convertKey(key, `keys[${index}]`, report, aliases) ?? [])
+}
+
+/** Rules name models, not virtual ones: a virtual model of another name is meant by its targets. */
+const isAlias = ({ id, use }: Section): boolean =>
+  listOf(use).every(one => typeof one === 'string' && one.slice(one.indexOf('/') + 1) !== id)
+
+type Aliases = ReadonlyMap<string, readonly string[]>
+
+function convertKey(key: Section, at: string, report: Report, aliases: Aliases): Imported | undefined {
+  const hash = hashOf(key.token)
+  if (hash === undefined) {
+    report.lost(at, 'it has no token of 64 hexadecimal digits; only keys that it knows by hash are carried')
+    return undefined
+  }
+  const note = (names: readonly string[], fate: 'carried' | 'changed' | 'lost', text = '') => {
+    for (const name of names) report[fate](`${at}.${name}`, text)
+  }
+  report.lost(at, 'there is no such field of a key')
+  note(['token'], 'carried', 'the same key goes on working')
+  note(['key_name', 'key_alias'], 'carried', 'the name of the key')
+  note(['team_id', 'team_alias'], 'carried', 'the project')
+  note(['organization_id', 'org_id'], 'carried', 'the organization')
+  note(['spend'], 'carried', 'counts toward its limits')
+  note(['blocked'], 'carried', 'a blocked key is revoked')
+  note(['expires'], 'carried')
+  note(['metadata', 'tags'], 'lost', 'requests have tags, keys have none; see docs/end-users-and-tags.md')
+  note(['aliases', 'config', 'permissions', 'router_settings'], 'lost', 'write rules for the key; see docs/rules.md')
+  note(['model_max_budget', 'model_spend', 'soft_budget'], 'lost', 'see alerts and limits in docs/money.md')
+  note(['created_at', 'updated_at', 'last_active', 'budget_reset_at'], 'lost', 'the gateway counts from the import')
+  const alias = textOf(key.key_alias)
+  const preview = textOf(key.key_name)
+  const isShort = preview !== undefined && /^sk-\.{2,3}.{1,6}$/.test(preview)
+  const label = (alias ?? (isShort ? preview : `key ${hash.slice(0, 8)}`)).slice(0, 200)
+  const member = memberOf(key)
+  note(
+    ['user_id', 'user_email'],
+    member === undefined ? 'lost' : 'carried',
+    member === undefined ? 'the operator owns it' : 'a member',
+  )
+  const args = {
+    hash,
+    name: label,
+    ...(isShort && { preview }),
+    spent: amountOf(key.spend) ?? '0',
+    ...(key.blocked === true && { revoked: true }),
+    ...expiryOf(key, at, report),
+    ...limitOf(key, at, report),
+    ...ratesOf(key, at, report),
+  }
+  return {
+    label,
+    organization: textOf(key.organization_alias) ?? textOf(key.organization_id) ?? textOf(key.org_id) ?? DEFAULT,
+    project: (textOf(key.team_alias) ?? textOf(key.team_id) ?? DEFAULT).slice(0, 200),
+    member,
+    args,
+    models: modelsOf(key, at, report)?.flatMap(name => [name, ...(aliases.get(name) ?? [])]),
+  }
+}
+
+/** LiteLLM keeps the SHA-256 of a key. */
+function hashOf(token: unknown): string | undefined {
+  const text = textOf(token)
+  if (text?.startsWith('sk-')) return createHash('sha256').update(text).digest('hex')
+  return text !== undefined && /^[0-9a-f]{64}$/i.test(text) ? text.toLowerCase() : undefined
+}
+
+function memberOf({ user_id, user_email, user }: Section): string | undefined {
+  const given = textOf(user_email) ?? textOf(sectionOf(user).user_email) ?? textOf(user_id)
+  if (given === undefined || given === 'default_user_id') return undefined
+  const isAddress = /^[^\s@]{1,64}@[^\s@]{1,190}$/.test(given)
+  return isAddress ? given : `${given.replace(/[\s@]+/g, '-').slice(0, 64)}@users.invalid`
+}
+
+/** A decimal of at most nine places; undefined for what is no amount. */
+function amountOf(value: unknown): string | undefined {
+  const number = typeof value === 'string' && value !== '' ? Number(value) : value
+  if (typeof number !== 'number' || !(number >= 0) || number >= 1e9) return undefined
+  return number.toFixed(9)
+}
+
+function expiryOf({ expires }: Section, at: string, report: Report): Section {
+  const text = textOf(expires)
+  if (text === undefined) return {}
+  const zoned = /[zZ]|[+-]\d\d:?\d\d$/.test(text) ? text : `${text}Z`
+  const time = Date.parse(zoned.replace(' ', 'T'))
+  if (Number.isNaN(time)) throw new Failure(`${at}.expires is no time; nothing was imported`)
+  report.carried(`${at}.expires`)
+  return { expiresAt: time }
+}
+
+function limitOf({ max_budget, budget_duration }: Section, at: string, report: Report): Section {
+  const limit = amountOf(max_budget)
+  if (limit === undefined) {
+    report.lost(`${at}.max_budget`, 'it is no amount')
+    report.lost(`${at}.budget_duration`, 'it means nothing without max_budget')
+    return {}
+  }
+  report.carried(`${at}.max_budget`, 'a limit of the key')
+  const [, count, unit = ''] = /^(\d+)(mo|[smhdw])$/.exec(textOf(budget_duration) ?? '') ?? []
+  if (count === undefined) {
+    report.lost(`${at}.budget_duration`, 'the limit holds for all time')
+    return { limit }
+  }
+  const seconds = Number(count) * UNITS[unit]!
+  const period = PERIODS.find(([, most]) => seconds <= most)?.[0]
+  if (!period) {
+    report.changed(`${at}.budget_duration`, 'longer than a month: the limit holds for all time')
+    return { limit }
+  }
+  report.changed(`${at}.budget_duration`, `a calendar ${period}`)
+  return { limit, limitPeriod: period }
+}
+
+const RATES = { rpm_limit: 'rpm', tpm_limit: 'tpm', max_parallel_requests: 'concurrency' } as const
+
+function ratesOf(key: Section, at: string, report: Report): Section {
+  const rates: Record<string, number> = {}
+  for (const [name, kind] of Object.entries(RATES)) {
+    const value = Number(key[name])
+    if (key[name] === null || key[name] === undefined) continue
+    if (Number.isSafeInteger(value) && value > 0 && value <= 1_000_000_000) {
+      rates[kind] = value
+      report.carried(`${at}.${name}`, `the limit ${kind} of the key`)
+    } else report.lost(`${at}.${name}`, 'it is no number above zero that a limit may have; revoke the key to close it')
+  }
+  return rates
+}
+
+function modelsOf({ models }: Section, at: string, report: Report): readonly string[] | undefined {
+  const named = listOf(models).filter((one): one is string => textOf(one) !== undefined)
+  if (named.length === 0 || named.some(one => ALL_MODELS.includes(one))) {
+    report.carried(`${at}.models`, 'all models')
+    return undefined
+  }
+  const hasPattern = named.some(one => one.includes('*'))
+  if (hasPattern)
+    report.changed(`${at}.models`, 'a rule allow_models of the names without *; name the models of a pattern')
+  else report.carried(`${at}.models`, 'a rule allow_models')
+  return named
+}
+
+/** Ways to count what was done. */
+export interface Outcome {
+  readonly made: number
+  /** Keys that were there already, which stay as they are. */
+  readonly found: number
+}
+
+interface Named {
+  readonly name: string
+}
+interface Member {
+  readonly email: string
+  readonly projects: readonly string[] | null
+}
+
+/** Makes what is missing: organizations, projects, members and keys. A second run makes nothing. */
+export async function importKeys(keys: readonly Imported[], admin: Admin): Promise<Outcome> {
+  const projects = new Map<string, Map<string, string>>()
+  const organizations = new Set((await all<Named>(admin, 'orgs.list')).map(({ name }) => name))
+  const members: Members = new Map()
+  const outcome = { made: 0, found: 0 }
+  for (const { organization, project, member } of keys) {
+    if (!organizations.has(organization)) {
+      await admin.command('orgs.create', { name: organization, account: 'open' })
+      organizations.add(organization)
+    }
+    let known = projects.get(organization)
+    if (!known) {
+      const listed = await all<Named & { readonly id: string }>(admin, 'projects.list', { organization })
+      known = new Map(listed.map(({ name, id }) => [name, id]))
+      projects.set(organization, known)
+    }
+    if (!known.has(project)) {
+      const { id } = await admin.command<{ id: string }>('projects.create', { organization, name: project })
+      known.set(project, id)
+    }
+    if (member !== undefined) await joinMember(admin, members, organization, member, project)
+  }
+  for (const { organization, project, member, args, models } of keys) {
+    const at = projects.get(organization)!.get(project)!
+    const createdBy = member === undefined ? {} : { createdBy: member }
+    const allowed = models === undefined ? {} : { models }
+    const { found } = await admin.command<{ found?: boolean }>('keys.import', {
+      project: at,
+      ...createdBy,
+      ...allowed,
+      ...args,
+    })
+    if (found) outcome.found++
+    else outcome.made++
+  }
+  return outcome
+}
+
+/** Projects of members by address, by organization; null for all projects. */
+type Members = Map<string, Map<string, readonly string[] | null>>
+
+async function joinMember(admin: Admin, members: Members, organization: string, email: string, project: string) {
+  let known = members.get(organization)
+  if (!known) {
+    const listed = await all<Member>(admin, 'members.list', { organization })
+    known = new Map(listed.map(one => [one.email.toLowerCase(), one.projects]))
+    members.set(organization, known)
+  }
+  const projects = known.get(email.toLowerCase())
+  if (projects === null || projects?.includes(project)) return
+  const more = [...(projects ?? []), project]
+  if (projects) await admin.command('members.update', { organization, member: email, projects: more })
+  else await admin.command('members.add', { organization, email, role: 'developer', projects: more })
+  known.set(email.toLowerCase(), more)
+}
+
+/** Entries of one answer of a list. */
+const PART = 500
+
+/** All parts of a list. */
+async function all<T extends object>(admin: Admin, name: string, args: Section = {}): Promise<T[]> {
+  const found: T[] = []
+  for (;;) {
+    const last = found.at(-1) as { id?: string } | undefined
+    const part = await admin.command<T[]>(name, { ...args, limit: PART, ...(last && { after: last.id }) })
+    found.push(...part)
+    if (part.length < PART) return found
+  }
+}
