@@ -2,6 +2,7 @@
 import { readdir, stat, statfs } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { ProviderHealth } from '../core/ports.ts'
+import { certificateEnds } from '../egress/certificates.ts'
 import type { PrometheusMetrics } from '../telemetry/metrics.ts'
 
 /** Where the gauges read. */
@@ -44,6 +45,14 @@ export function reportHealth({ database, metrics, memory, ping, redis, providers
     help: 'Credentials that a provider has refused or throttled.',
     aggregator: 'max',
     read: ofProviders(({ credentials }) => credentials.filter(({ circuit }) => circuit !== 'closed').length),
+  })
+  metrics.observed({
+    name: 'gateway_upstream_certificate_end_seconds',
+    labels: ['host'],
+    help: 'When the certificate of a provider, or of another server that the configuration names, ends: Unix time, as the last connection of a day saw it.',
+    // Another process may have seen the certificate before it was renewed.
+    aggregator: 'max',
+    read: () => certificateEnds().map(({ host, end }) => ({ labels: { host }, value: end })),
   })
   metrics.observed({
     name: 'gateway_database_up',

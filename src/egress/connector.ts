@@ -5,6 +5,7 @@ import { Duplex } from 'node:stream'
 import { createSecureContext, DEFAULT_CIPHERS, type SecureContext } from 'node:tls'
 import { buildConnector } from 'undici'
 import type { Egress } from '../lib/egress.ts'
+import { noteCertificate } from './certificates.ts'
 import { openTunnel } from './tunnel.ts'
 
 /**
@@ -45,6 +46,7 @@ export function boundedConnector({ egress, addressOf, ...options }: ConnectorOpt
     open(target, (...result) => {
       const [, socket] = result
       if (socket) boundReading(socket)
+      if (socket && !addressOf) noteCertificate(target.hostname, socket)
       callback(...result)
     })
 }

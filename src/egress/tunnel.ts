@@ -66,7 +66,11 @@ export function openTunnel({ proxy, to, timeoutMs, connect }: Tunnel, done: Done
 }
 
 function ask(socket: Socket, { authorization }: HttpProxy, target: string, failed: Failed, end: Done): void {
-  const headers = { host: target, ...(authorization !== undefined && { 'proxy-authorization': authorization }) }
+  const headers = {
+    host: target,
+    connection: 'keep-alive',
+    ...(authorization !== undefined && { 'proxy-authorization': authorization }),
+  }
   const asked = request({
     ...{ method: 'CONNECT', path: target, headers, maxHeaderSize: MAX_HEADER_BYTES },
     createConnection: () => socket,

@@ -21,7 +21,7 @@ type ReloadResult = (typeof reloadResults)[number]
 const REDIS_BUCKETS = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2]
 const JOB_BUCKETS = [10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200]
 
-type Values = number | readonly { readonly labels: { readonly provider: string }; readonly value: number }[]
+type Values = number | readonly { readonly labels: Readonly<Record<string, string>>; readonly value: number }[]
 /** A gauge that is read when it is scraped; `aggregator` combines the values of several processes. */
 interface Observed {
   readonly name: string

@@ -1,6 +1,6 @@
 /** Connections through a proxy, with authorities and certificates of one's own (docs/egress.md). */
 
-import { generateKeyPairSync } from 'node:crypto'
+import { generateKeyPairSync, X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
@@ -267,6 +267,14 @@ t.test('files that do not fit are refused at their position, and what was in for
   t.match(await answer.text(), /providers\.d\/mutual\.yaml:\d+:\d+.*the key does not fit/)
   t.equal(await textOf(await ask('mutual')), 'from mutual')
   writeFileSync(join(gateway.dir, 'tls/client.key'), next.key)
+})
+
+t.test('metrics tell when certificates end that servers behind a proxy have shown', async t => {
+  const text = await gateway.metrics()
+  for (const host of ['secure.test', 'mutual.test', 'tokens.test']) {
+    const [, end] = new RegExp(`gateway_upstream_certificate_end_seconds{host="${host}"} (\\d+)`).exec(text) ?? []
+    t.equal(Number(end), Date.parse(new X509Certificate(served.cert).validTo) / 1000, host)
+  }
 })
 
 t.test('what the proxy refuses names the proxy and no secret, and is no answer of the provider', async t => {
