@@ -157,18 +157,18 @@ class OrganizationPolicy implements Policy {
     let known = this.#credentials.get(providerId)
     if (!known) {
       const keys = this.#facts.keys.filter(key => key.provider === providerId)
-      const weight = keys.length > 1 ? 1 : undefined
-      known = keys.map(key => this.#open(key, weight))
+      known = keys.map(key => this.#open(key, keys.length > 1 ? (key.load?.weight ?? 1) : undefined))
       this.#credentials.set(providerId, known)
     }
     return known
   }
 
   #open(key: SealedKey, weight: number | undefined): Credential {
-    const { id, orgId, provider, label, fingerprint, sealed, models, budgets } = key
+    const { id, orgId, provider, label, fingerprint, sealed, models, load: { rpm, tpm } = {}, budgets } = key
     try {
       const secret = this.#context.keyring.open(sealed, placeOf(key))
-      return Object.freeze({ id, source: 'byok', secret, fingerprint, weight, label, models, budgets })
+      const limits = rpm === undefined && tpm === undefined ? undefined : { rpm, tpm }
+      return Object.freeze({ id, source: 'byok', secret, fingerprint, weight, limits, label, models, budgets })
     } catch (err) {
       this.#context.log.error({ organization: orgId, provider, id, err }, 'provider key not decrypted')
       throw errors.credentialUnavailable(provider, err)

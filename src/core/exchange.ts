@@ -180,10 +180,7 @@ export class Exchange {
     }
   }
 
-  /**
-   * The provider charges this usage of parts of the request; the caller's fault, or that the caller has left, keeps it from
-   * an answer.
-   */
+  /** The provider charges this usage of parts of a request that gets no answer, by its caller's fault or leaving. */
   answeredInPart(report: UsageReport, error: GatewayError): void {
     this.outbound.atProvider = true
     this.answer.billedFailure = 'parts'
@@ -191,10 +188,7 @@ export class Exchange {
     this.answer.failure = error
   }
 
-  /**
-   * The answer failed before its first event by what the caller had its model write: these events came of it, and are
-   * charged by their report, or as those of an answer that was cut short.
-   */
+  /** Counts events of an answer that failed by what its caller had it write: by their report, or as of a cut answer. */
   failedWith(events: readonly Event[], error: GatewayError): void {
     this.answer.billedFailure = 'whole'
     this.count(events)
@@ -202,10 +196,7 @@ export class Exchange {
     this.answer.isCut = this.usage.completion === undefined || this.estimated
   }
 
-  /**
-   * Whether the caller left, or was cut off, while a provider without a failure had its request: the provider charges
-   * for its work in any case.
-   */
+  /** Whether the caller left, or was cut off, while a sound provider had its request: that charges for its work. */
   get isOwed(): boolean {
     return this.answer.isCut || (this.outbound.atProvider && this.signal.reason?.status === CLIENT_CLOSED)
   }

@@ -71,6 +71,8 @@ export interface Sealed {
   /** With its authentication tag behind it. */
   readonly ciphertext: Uint8Array
 }
+/** Share of a provider key among those of its provider, and its limits per minute. */
+export type KeyLoad = Pick<Credential, 'weight'> & NonNullable<Credential['limits']>
 /** A provider key as it is kept. */
 export interface SealedKey {
   readonly id: string
@@ -81,6 +83,7 @@ export interface SealedKey {
   readonly sealed: Sealed
   /** Names of the only models that it is for; undefined for all. */
   readonly models: readonly string[] | undefined
+  readonly load?: KeyLoad
   /** Limits on what may be spent by it. */
   readonly budgets: readonly Budget[]
 }

@@ -158,6 +158,56 @@ t.test('a refused credential is put aside, and another one serves the same reque
   const times = (secret: string) => ofOwn.filter(one => one === secret).length
   t.strictSame([times(refused(402)), times(GOOD), times(OTHER)], [1, 3, 3], 'keys of an organization share the load')
 
+  const weighed = await command<{ id: string }>('orgs.create', { name: 'weighed' })
+  const { id: web } = await command<{ id: string }>('projects.create', {
+    ...{ organization: weighed.id, name: 'p', mode: 'api-keys' },
+  })
+  const add = (secret: string, more: Tree) =>
+    command<Tree & { id: string }>('provider-keys.add', {
+      ...{ organization: weighed.id, provider: 'shared', label: secret.slice(-9), secret },
+      ...more,
+    })
+  const heavy = await add(GOOD, { weight: 3, tpm: 1_000_000 })
+  const light = await add(OTHER, { weight: '1', rpm: '2' })
+  t.match(
+    [heavy, light],
+    [
+      { weight: 3, tpm: 1_000_000 },
+      { weight: 1, rpm: 2 },
+    ],
+  )
+  const other = await command<{ key: string }>('keys.create', { project: web, name: 'k' })
+  const asked = (turns: number) =>
+    usedBy(async () => {
+      for (let turn = 0; turn < turns; turn++) {
+        const body = { model: 'shared', messages: [{ role: 'user', content: 'Hi' }] }
+        const answer = await gateway.chat(body, { authorization: `Bearer ${other.key}` })
+        t.equal(answer.status, 200, await answer.text())
+      }
+    })
+  const first8 = await asked(8)
+  t.strictSame(
+    [GOOD, OTHER].map(one => first8.filter(used => used === one).length),
+    [6, 2],
+    'three of four requests go to the heavier key',
+  )
+  t.strictSame(new Set(await asked(4)), new Set([GOOD]), 'the other one has served its two requests of the minute')
+  const changed = await command<Tree>('provider-keys.update', { id: light.id, weight: 'none', rpm: 1, tpm: 'none' })
+  t.match(changed, { weight: undefined, rpm: 1 })
+  const listed = await command<Tree[]>('provider-keys.list', { organization: weighed.id })
+  t.match(listed, [
+    { weight: 3, tpm: 1_000_000, rpm: undefined },
+    { weight: undefined, rpm: 1, tpm: undefined },
+  ])
+  await command('provider-keys.update', { id: heavy.id, rpm: 1 })
+  t.strictSame(await asked(1), [GOOD])
+  const spent = await gateway.chat(
+    { model: 'shared', messages: [{ role: 'user', content: 'Hi' }] },
+    { authorization: `Bearer ${other.key}` },
+  )
+  t.equal(spent.status, 503)
+  await spent.text()
+
   const answer = await ask('spent')
   t.equal(answer.status, 502)
   t.match(await answer.text(), /refused the gateway's credential .* Ask its owner to replace it/)

@@ -1,5 +1,6 @@
 /** Keys of organizations for providers. */
-import type { ProviderKeyRecord, Reencryption, SealedKind } from '../../core/ports.ts'
+import type { KeyLoad } from '../../core/policy.ts'
+import type { ProviderKeyChanges, ProviderKeyRecord, Reencryption, SealedKind } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
 import { errors } from '../../lib/error.ts'
 import {
@@ -12,6 +13,7 @@ import {
   pageArguments,
   pageOf,
   provider,
+  rateArguments,
   showLimits,
   shownLimit,
 } from '../arguments.ts'
@@ -27,6 +29,32 @@ const label = option(
   '--label <label>: label of the key in the routing of answers',
   s.string({ minLength: 1, maxLength: 100, description: 'a label of 1 to 100 characters' }),
 )
+const loadArguments = {
+  weight: option(
+    '--weight <n>: share of the requests among the keys of the provider; 1 without it, or by none',
+    s.either(
+      s.number({ exclusiveMinimum: 0, maximum: 1000, description: 'a number above 0, up to 1000' }),
+      s.string({ pattern: '^(none|(?!0+(\\.0+)?$)\\d{1,3}(\\.\\d{1,6})?|1000)$', description: 'or "none"' }),
+    ),
+  ),
+  rpm: rateArguments.rpm,
+  tpm: rateArguments.tpm,
+}
+type LoadArguments = { readonly [K in keyof typeof loadArguments]?: string | number | undefined }
+
+/** Undefined where none is named; null for one that is to be removed. */
+function loadChange({ weight, rpm, tpm }: LoadArguments): ProviderKeyChanges['load'] {
+  const named = Object.entries({ weight, rpm, tpm }).filter(([, value]) => value !== undefined)
+  if (named.length === 0) return undefined
+  return Object.fromEntries(named.map(([name, value]) => [name, value === 'none' ? null : Number(value) || null]))
+}
+
+/** Leaves out what a new key does not set. */
+function loadOf(given: LoadArguments): KeyLoad {
+  const set = Object.entries(loadChange(given) ?? {}).filter(([, value]) => value !== null)
+  return Object.fromEntries(set)
+}
+
 const secret = s.string({ minLength: 1, maxLength: 64 * 1024, description: 'the secret that the provider gave' })
 
 /** A record without the secret, with limits as `shownLimit` shows them. */
@@ -40,9 +68,9 @@ async function changed(record: ProviderKeyRecord, { policies }: AdminContext) {
 }
 
 const showKeys = rows<ShownProviderKey>(
-  'id, organization, provider, label, fingerprint, models, limits USD, master key, created',
-  ({ id, organization, provider, label, fingerprint, models, limits, keyVersion, createdAt }) => {
-    const scope = [models?.join(', ') ?? 'all', showLimits(limits)]
+  'id, organization, provider, label, fingerprint, models, limits USD, weight, rpm, tpm, master key, created',
+  ({ id, organization, provider, label, fingerprint, models, limits, weight, rpm, tpm, keyVersion, createdAt }) => {
+    const scope = [models?.join(', ') ?? 'all', showLimits(limits), weight, rpm, tpm]
     return [id, organization, provider, label, fingerprint, ...scope, keyVersion, day(createdAt)]
   },
   'no provider keys; add one with `gatewayctl provider-keys create --org O --provider ID < secret`\n',
@@ -78,9 +106,15 @@ export const providerKeyCommands: CommandTable = {
       secret,
       models: option('--models <list>: only for these models: ids, aliases, or provider/model', names),
       ...limitArguments,
+      ...loadArguments,
     }),
-    async ({ organization, provider, label = 'default', secret, models, ...limits }, context, actor) => {
-      const input = { organization, provider, label, secret, models: some(models), limit: limitInput(limits) }
+    async (
+      { organization, provider, label = 'default', secret, models, weight, rpm, tpm, ...limits },
+      context,
+      actor,
+    ) => {
+      const load = loadOf({ weight, rpm, tpm })
+      const input = { organization, provider, label, secret, models: some(models), limit: limitInput(limits), load }
       return changed(await context.policies.providerKeys.add(input, actor), context)
     },
     'add a key for a provider; its secret is read from standard input and never shown',
@@ -93,15 +127,17 @@ export const providerKeyCommands: CommandTable = {
       label,
       models: option('--models <list>: only for these models, or all', s.either(s.enum('all'), names)),
       ...limitChanges,
+      ...loadArguments,
     }),
-    async ({ id, organization, label, models, ...limits }, context, actor) => {
+    async ({ id, organization, label, models, weight, rpm, tpm, ...limits }, context, actor) => {
       const limit = limitChange(limits)
-      if (label === undefined && models === undefined && !limit)
+      const load = loadChange({ weight, rpm, tpm })
+      if (label === undefined && models === undefined && !limit && !load)
         throw errors.badRequest('Name at least one field to change.')
-      const changes = { label, models: typeof models === 'string' ? null : some(models), limit }
+      const changes = { label, models: typeof models === 'string' ? null : some(models), limit, load }
       return changed(await context.policies.providerKeys.update(id, organization, changes, actor), context)
     },
-    'change the models and limits of a key; omitted options stay unchanged',
+    'change the models, share and limits of a key; omitted options stay unchanged',
     showKeys,
   ),
   'provider-keys.list': command(

@@ -3,11 +3,11 @@
  * id or its name. Everything rejects with a GatewayError: 404 for what is missing or belongs to another organization,
  * 400 for an invalid value, 503 when the store fails.
  */
-import type { Compliance, PolicyFacts, RuleType, RuleValue } from '../policy.ts'
+import type { Compliance, KeyLoad, PolicyFacts, RuleType, RuleValue } from '../policy.ts'
 import type { Actor, LimitChange, LimitInput, LimitRecord, Page } from './accounts.ts'
 
 /** A provider key as commands return it, without its secret. */
-export interface ProviderKeyRecord {
+export interface ProviderKeyRecord extends KeyLoad {
   readonly id: string
   readonly organization: string
   readonly provider: string
@@ -30,6 +30,7 @@ export interface NewProviderKey {
   readonly fingerprint: string
   readonly models?: readonly string[] | undefined
   readonly limit?: LimitInput | undefined
+  readonly load?: KeyLoad | undefined
 }
 /** Changes of a provider key. Undefined fields stay unchanged. */
 export interface ProviderKeyChanges {
@@ -37,6 +38,8 @@ export interface ProviderKeyChanges {
   /** Null: all. */
   readonly models?: readonly string[] | null | undefined
   readonly limit?: LimitChange | undefined
+  /** Null members are removed. */
+  readonly load?: { readonly [K in keyof KeyLoad]?: KeyLoad[K] | null } | undefined
 }
 /** Kinds of values that are sealed under a master key. */
 export type SealedKind = 'provider_keys' | 'responses' | 'realtime_secrets' | 'jobs' | 'contents'

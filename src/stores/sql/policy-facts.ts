@@ -5,6 +5,7 @@ import { errors } from '../../lib/error.ts'
 import { budgetOf } from '../rules/budgets.ts'
 import { readBudgets } from './budgets.ts'
 import type { ChangeSource } from './change-source.ts'
+import { loadOf } from './provider-keys.ts'
 import { type Flag, first, type Sql } from './sql.ts'
 
 const MAX_ORGANIZATIONS = 10_000
@@ -29,6 +30,7 @@ interface KeyRow {
   nonce: Buffer
   ciphertext: Buffer
   models: string | null
+  load: string | null
   limited: Flag
 }
 
@@ -40,7 +42,7 @@ interface Known {
 
 const RULES = 'SELECT id, key_id, member_id, type, value FROM rules WHERE org_id = $1 AND active ORDER BY id'
 const KEYS = `
-  SELECT id, provider, label, fingerprint, master_key, nonce, ciphertext, models,
+  SELECT id, provider, label, fingerprint, master_key, nonce, ciphertext, models, load,
     EXISTS (SELECT 1 FROM budgets WHERE subject = provider_keys.id) AS limited
   FROM provider_keys WHERE org_id = $1 ORDER BY id`
 const MANIFESTS = 'SELECT manifest FROM manifests WHERE org_id = $1 ORDER BY created_at, provider'
@@ -115,6 +117,7 @@ export class PolicyFactsReader {
     return {
       ...{ id, orgId, provider, label, fingerprint, sealed: { version, nonce, ciphertext } },
       models: row.models === null ? undefined : (JSON.parse(row.models) as string[]),
+      load: loadOf(row),
       budgets: budgets.map(budgetOf),
     }
   }

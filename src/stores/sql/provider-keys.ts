@@ -1,4 +1,5 @@
 /** Provider keys of organizations: sealed under a master key, decrypted only for use. */
+import type { KeyLoad } from '../../core/policy.ts'
 import type {
   Actor,
   NewProviderKey,
@@ -26,11 +27,12 @@ interface KeyRow {
   fingerprint: string
   master_key: string
   models: string | null
+  load: string | null
   created_at: bigint
 }
 
 const ROWS = `
-  SELECT provider_keys.id, org_id, organizations.name AS organization, provider, label, fingerprint, master_key, models,
+  SELECT provider_keys.id, org_id, organizations.name AS organization, provider, label, fingerprint, master_key, models, load,
     provider_keys.created_at
   FROM provider_keys JOIN organizations ON organizations.id = provider_keys.org_id`
 const PAGE = `
@@ -39,8 +41,8 @@ const PAGE = `
   ORDER BY provider_keys.id LIMIT $3`
 const INSERT = `
   INSERT INTO provider_keys
-    (id, org_id, provider, label, fingerprint, master_key, nonce, ciphertext, models, created_at)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+    (id, org_id, provider, label, fingerprint, master_key, nonce, ciphertext, models, load, created_at)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 const COUNT = 'SELECT count(*) AS keys FROM provider_keys WHERE org_id = $1'
 
 /** `ProviderKeyStore` over `provider_keys`. Records show a preview and a fingerprint, never the key. */
@@ -55,7 +57,7 @@ export class SqlProviderKeys implements ProviderKeyStore {
   }
 
   async add(input: NewProviderKey, actor: Actor): Promise<ProviderKeyRecord> {
-    const { organization, provider, label, secret, fingerprint, models = null, limit } = input
+    const { organization, provider, label, secret, fingerprint, models = null, limit, load = {} } = input
     const keyring = attempt(this.#keyring)
     return this.#changes.run(async change => {
       const { sql, names } = change
@@ -64,7 +66,7 @@ export class SqlProviderKeys implements ProviderKeyStore {
       checkProviderKeys(Number((await first<{ keys: bigint }>(sql, COUNT, [org]))!.keys))
       const id = shortId()
       const { version, nonce, ciphertext } = keyring.seal(secret, placeOf({ orgId: org, provider, id }))
-      const facts = [id, org, provider, label, fingerprint, version, nonce, ciphertext, textOf(models)]
+      const facts = [id, org, provider, label, fingerprint, version, nonce, ciphertext, textOf(models), loadText(load)]
       await sql.query(INSERT, [...facts, now])
       if (limit) await changeLimit(sql, 'provider-key', id, { set: limit }, now)
       const row = await rowIn(change, id)
@@ -86,7 +88,7 @@ export class SqlProviderKeys implements ProviderKeyStore {
   update(
     id: string,
     organization: string | undefined,
-    { label, models, limit }: ProviderKeyChanges,
+    { label, models, limit, load = {} }: ProviderKeyChanges,
     actor: Actor,
   ): Promise<ProviderKeyRecord> {
     return this.#changes.run(async change => {
@@ -95,7 +97,9 @@ export class SqlProviderKeys implements ProviderKeyStore {
       const was = await this.#record(sql, row)
       const kept = models === undefined ? row.models : textOf(models)
       // Also when only a limit changes: it raises the version of the policy.
-      await sql.query('UPDATE provider_keys SET label = $2, models = $3 WHERE id = $1', [id, label ?? row.label, kept])
+      const shares = loadText(Object.assign(loadOf(row), load))
+      const values = [id, label ?? row.label, kept, shares]
+      await sql.query('UPDATE provider_keys SET label = $2, models = $3, load = $4 WHERE id = $1', values)
       if (limit) await changeLimit(sql, 'provider-key', id, limit, this.#changes.now())
       const became = await this.#record(sql, await rowIn(change, id))
       await note(change, 'provider-keys.update', actor, row, was, became)
@@ -126,6 +130,7 @@ export class SqlProviderKeys implements ProviderKeyStore {
       models: row.models === null ? null : (JSON.parse(row.models) as string[]),
       limits: await limitsOf(sql, row.id, this.#changes.now()),
       createdAt: isoOf(row.created_at),
+      ...loadOf(row),
     }
   }
 }
@@ -139,5 +144,14 @@ async function rowIn({ sql, names }: Change, id: string, organization?: string):
 
 const note = (change: Change, action: string, actor: Actor, row: KeyRow, was: unknown, became: unknown) =>
   change.note({ actor, action, organization: row.org_id, subject: row.id, was, became })
+
+/** Reads what `loadText` has written. */
+export const loadOf = ({ load }: { readonly load: string | null }): KeyLoad =>
+  load === null ? {} : (JSON.parse(load) as KeyLoad)
+
+function loadText(load: NonNullable<ProviderKeyChanges['load']>): string | null {
+  const set = Object.entries(load).filter(([, value]) => value != null)
+  return set.length === 0 ? null : JSON.stringify(Object.fromEntries(set))
+}
 
 const textOf = (models: readonly string[] | null): string | null => models && JSON.stringify(models)

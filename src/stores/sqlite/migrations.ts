@@ -258,4 +258,6 @@ export const migrations: readonly string[] = [
     sealed TEXT NOT NULL
   ) STRICT;
 `,
+  // Weight and limits per minute of a provider key: a JSON object.
+  'ALTER TABLE provider_keys ADD COLUMN load TEXT',
 ]

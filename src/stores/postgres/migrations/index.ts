@@ -100,4 +100,6 @@ export const migrations: readonly string[] = [
   'ALTER TABLE jobs ADD COLUMN labels text',
   nodeReports,
   masterKeyCheck,
+  // Weight and limits per minute of a provider key: a JSON object.
+  'ALTER TABLE provider_keys ADD COLUMN load text COLLATE "C"',
 ]
