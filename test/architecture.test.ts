@@ -418,7 +418,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   operations: 4300,
   policy: 580,
   realtime: 2280,
-  references: 600,
+  references: 750,
   routing: 3160,
   secrets: 500,
   stores: 16_500,

@@ -21,6 +21,7 @@ import { Listener } from '../http/server.ts'
 import type { Jobs } from '../jobs/runner.ts'
 import { MemoryBudget } from '../limits/memory.ts'
 import { uploadFolder } from '../mcp/tools/upload.ts'
+import { credentialRenewal } from '../references/renewal.ts'
 import { providerHealth } from '../routing/provider-health.ts'
 import { Keyring, keyFile } from '../stores/keyring.ts'
 import { MemoryAffinity } from '../stores/memory/affinity.ts'
@@ -62,6 +63,8 @@ interface ComponentsOptions {
   readonly log: Log
   /** Reads references of the configuration. */
   readonly secrets?: SecretReader
+  /** Reads the secrets of a provider again, where another process does that. */
+  readonly renew?: (provider: string) => Promise<unknown>
   /** Names that the configuration may use; defaults to everything built in. */
   readonly registry?: Registry
   /** Identity that the stores must have. */
@@ -154,17 +157,22 @@ export async function createComponents(
   const media = new ClientFetcher(fetcher, file.server.fetch)
   const served = { at: file.server.listen ?? DEFAULT_LISTEN }
   const circuits = shared?.circuits ?? new MemoryCircuits()
+  const renewed = credentialRenewal({
+    manager: () => manager,
+    renew: options.renew ?? (provider => manager.renew(provider)),
+    log,
+  })
   const jobs = createJobs({
     ...{ file, config, stores, policies, transport, fetcher, circuits, registry, metrics, log },
     served,
     keyring: () => keyring,
     manager: () => manager,
-    egress,
+    ...{ egress, renewed },
   })
   const uploads = await uploadFolder(env.UPLOAD_DIR)
   const documents = new DocumentFetcher(fetcher)
   const signingKeys = (purpose: string) => keyring.derived(purpose)
-  const providerSockets = new UpstreamSockets({ allowPrivate, inFlight, inProcess })
+  const providerSockets = new UpstreamSockets({ allowPrivate, inFlight, inProcess, renewed })
   const streams = cluster.isWorker ? undefined : new MemoryStreams(memory)
   const services = {
     ...servicesOf(stores, policies, jobs, cache, {
@@ -194,7 +202,7 @@ export async function createComponents(
     secrets,
     registries: {
       ...{ wires, filters, endpoints, operations, services },
-      terminal: dispatch(transport, memory, fetcher),
+      terminal: dispatch(transport, memory, fetcher, renewed),
       found: url => found.of(url),
       simulated: new Set([DEMO_ORIGIN]),
     },

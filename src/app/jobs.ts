@@ -18,6 +18,7 @@ import { FileBlobs } from '../stores/blobs.ts'
 import type { Keyring } from '../stores/keyring.ts'
 import type { PrometheusMetrics } from '../telemetry/metrics.ts'
 import { UpstreamJobCaller } from '../upstream/job-caller.ts'
+import type { RenewCredential } from '../upstream/provider-call.ts'
 import type { Transport } from '../upstream/transport.ts'
 import type { CleanupStack } from './cleanup.ts'
 import type { Registry } from './registry.ts'
@@ -43,6 +44,7 @@ interface JobParts {
   readonly keyring: () => Keyring
   readonly manager: () => ConfigManager
   readonly egress: () => Egress | undefined
+  readonly renewed: RenewCredential
 }
 
 /** Organizations choose the names of their own providers and models: these are no labels. */
@@ -70,7 +72,7 @@ export function createJobs(parts: JobParts): Jobs {
     ...{ store: stores.jobs, policies, kinds, log, wires: registry.wires, catalog },
     metrics: labeled(metrics.jobs, catalog),
     options: () => manager().current.files.gateway.value.jobs,
-    caller: new UpstreamJobCaller(transport, fetcher),
+    caller: new UpstreamJobCaller(transport, fetcher, parts.renewed),
     health: new PollHealth({ circuits, log }),
     poster: new HttpCallbackPoster(nameServers(), parts.egress),
     blobs: new FileBlobs(resolve(dirname(resolve(parts.config)), jobs.blobs)),

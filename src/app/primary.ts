@@ -36,6 +36,7 @@ export function leadingProcess(components: Components, { count, config }: Primar
       if (pool.ready && !settled) void reload().catch(() => undefined)
     },
     onEnd: pid => sums.retire(pid),
+    renew: provider => renew(provider),
   })
   found.onChange = lists => void pool.callAll('found', lists)
   const scrape = async () => {
@@ -45,9 +46,21 @@ export function leadingProcess(components: Components, { count, config }: Primar
   }
   const sums = new Sums(scrape, pid => pool.has(pid))
 
+  let turn: Promise<unknown> = Promise.resolve()
+  /** Ends one reload of all processes before the next begins: a command may print another secret each time. */
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const run = turn.then(work)
+    turn = run.catch(() => undefined)
+    return run
+  }
+  const reload: ServingMode['reload'] = () => inTurn(async () => spread(await manager.reload()))
+  const renew: ServingMode['renew'] = provider =>
+    inTurn(async () => {
+      const result = await manager.renew(provider)
+      if (result?.changed) await spread(result)
+    })
   /** Reloads until all processes run one version: files may change between the readings of two processes. */
-  const reload: ServingMode['reload'] = async () => {
-    const result = await manager.reload()
+  const spread = async (result: Awaited<ReturnType<typeof manager.reload>>) => {
     for (let round = 1; ; round++) {
       const secrets = outsideValues(manager.current.files).map(({ name, value }) => [name, value] as const)
       const { answers, errors } = await pool.callAll('reload', Object.fromEntries(secrets))
@@ -76,6 +89,7 @@ export function leadingProcess(components: Components, { count, config }: Primar
     metrics: { contentType: metrics.contentType, text: () => sums.text() },
     listen: () => pool.start(),
     reload,
+    renew,
     async state() {
       const workers = await pool.states()
       const inFlight = workers.reduce((sum, worker) => sum + worker.inFlight, 0)

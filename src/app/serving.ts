@@ -15,6 +15,8 @@ export interface ServingMode extends Pick<AdminContext, 'explainRoute' | 'provid
    * failed to load it.
    */
   reload: AdminContext['reload']
+  /** Reloads with the secrets of a provider as they are now. Rejects as `reload` does. */
+  renew(provider: string): Promise<unknown>
   /** Waits for running requests to end. */
   drain(): Promise<void>
   /** Ends a running drain without waiting for clients. */
@@ -35,6 +37,7 @@ export function singleProcess(components: Components): ServingMode {
       warmUp(components)
     },
     reload: () => manager.reload(),
+    renew: provider => manager.renew(provider),
     state: () => ({
       ...processState(components),
       listen: listener.address,

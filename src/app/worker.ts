@@ -59,6 +59,7 @@ const primary: Channel<PrimaryCalls> = new Channel(
   } satisfies WorkerCalls,
 )
 const secrets = new GivenSecrets()
+const renew = (provider: string) => primary.call('renew', provider, Number.POSITIVE_INFINITY)
 const counters = new LeasedCounters({
   take: request => primary.call('take', request, Number.POSITIVE_INFINITY),
   peek: request => primary.call('peek', request, Number.POSITIVE_INFINITY),
@@ -138,7 +139,7 @@ async function start(cleanup: CleanupStack, log: Log): Promise<Worker> {
   const shared = file.stores.redis === undefined ? { counters, circuits, affinity: sharedAffinity, turns } : undefined
   const components = await createComponents(
     file,
-    { config, env: given, log, secrets, storesIdentity, ...(shared && { shared }) },
+    { config, env: given, log, secrets, renew, storesIdentity, ...(shared && { shared }) },
     cleanup,
   )
   const { manager, reloads } = components

@@ -80,7 +80,34 @@ export class ConfigManager {
 
   /** Reads all files again, after any running reload. Rejects with a ConfigError and changes nothing. */
   reload(): Promise<Reloaded> {
-    const run = this.#turn.then(() => this.#reload())
+    return this.#inTurn(() => {
+      this.#options.secrets?.renew()
+      return this.#reload()
+    })
+  }
+
+  /** Whether the manifest of a provider refers to what a `SecretReader` reads. */
+  refersOutside(provider: string): boolean {
+    return this.#namesOf(provider).length > 0
+  }
+
+  /**
+   * Reloads with the secrets of a provider as they are now; undefined where they were read again a short time ago. Rejects
+   * as `reload` does.
+   */
+  renew(provider: string): Promise<Reloaded | undefined> {
+    return this.#inTurn(async () =>
+      this.#options.secrets?.renew(this.#namesOf(provider)) ? this.#reload() : undefined,
+    )
+  }
+
+  #namesOf(provider: string): string[] {
+    const file = this.current.files.providers.find(({ value }) => value.provider === provider)
+    return file?.outside.map(({ name }) => name) ?? []
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const run = this.#turn.then(work)
     this.#turn = run.catch(() => undefined)
     return run
   }
@@ -91,7 +118,6 @@ export class ConfigManager {
       this.#options.onResult?.({ ...outcome, version: this.current.version, at: Date.now() })
     let remarks: Remarks
     try {
-      this.#options.secrets?.renew()
       const files = await this.#loader.load()
       const restartNeeded = await this.#loadPlugins(files)
       const { providers } = before.catalog

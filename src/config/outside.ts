@@ -11,8 +11,11 @@ import { expandReferences } from './yaml.ts'
 export interface SecretReader {
   /** Takes effect for the reads that follow. `folder` is that of `gateway.yaml`. */
   configure(settings: SecretSettings, folder: string): void
-  /** Forgets what was read. */
-  renew(): void
+  /**
+   * Forgets what was read. With the names of references that a provider has refused, forgets those alone, each at most once a
+   * minute; returns whether there is one.
+   */
+  renew(refused?: readonly string[]): boolean
   /** `name` is the text between the braces, such as `exec:TOKEN`. Never rejects. */
   read(name: string): Promise<Resolved>
 }

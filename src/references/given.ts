@@ -15,8 +15,9 @@ export class GivenSecrets implements SecretReader {
     // The primary process has the settings.
   }
 
-  renew(): void {
-    // The primary process does that.
+  /** The primary process reads them again. */
+  renew(): boolean {
+    return true
   }
 
   read(name: string): Promise<Resolved> {

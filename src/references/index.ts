@@ -8,6 +8,8 @@ import { knowSecrets } from '../secrets/known.ts'
 import { callEndpoint } from '../upstream/auth/endpoint.ts'
 import { type ManagerContext, type ReadSecret, textOf } from './manager.ts'
 
+/** Least time between two readings of a source because of refusals. */
+const RENEW_MS = 60_000
 /**
  * Stands for a whole value that was not read: a text that is an address, a header and a token alike, so that the rest of a
  * file can be checked.
@@ -33,9 +35,11 @@ export class Secrets implements SecretReader {
   readonly #isRead: boolean
   #settings: SecretSettings = { exec: {}, vault: { auth_path: 'approle' }, aws: {}, gcp: {} }
   #folder = '.'
-  #found = new Map<string, Promise<Resolved>>()
+  readonly #found = new Map<string, Promise<Resolved>>()
   /** Secrets by their source: several references may name fields of one. */
-  #secrets = new Map<string, ReturnType<ReadSecret>>()
+  readonly #secrets = new Map<string, ReturnType<ReadSecret>>()
+  /** When a source was last read again because of a refusal, on the monotonic clock. */
+  readonly #renewed = new Map<string, number>()
   readonly #readers = new Map<string, { readonly settings: object; readonly read: ReadSecret }>()
   /** Values of the last readings: those in force may be older than the latest. */
   #values: readonly [current: Set<string>, before: ReadonlySet<string>] = [new Set(), new Set()]
@@ -50,10 +54,22 @@ export class Secrets implements SecretReader {
     this.#folder = folder
   }
 
-  renew(): void {
-    this.#found = new Map()
-    this.#secrets = new Map()
-    this.#values = [new Set(), this.#values[0]]
+  renew(refused?: readonly string[]): boolean {
+    this.#values = [new Set(this.#values[0]), this.#values[0]]
+    if (!refused) {
+      this.#values[0].clear()
+      this.#found.clear()
+      this.#secrets.clear()
+      return true
+    }
+    const now = performance.now()
+    const due = refused.filter(name => now - (this.#renewed.get(sourceOf(name)) ?? -RENEW_MS) >= RENEW_MS)
+    for (const name of due) {
+      this.#renewed.set(sourceOf(name), now)
+      this.#secrets.delete(sourceOf(name))
+      this.#found.delete(name)
+    }
+    return due.length > 0
   }
 
   read(name: string): Promise<Resolved> {
@@ -85,7 +101,7 @@ export class Secrets implements SecretReader {
     const { kind, id, field } = parsed(name)
     const reader = await this.#readerOf(kind, id)
     if (!this.#isRead) return { value: UNREAD, isUnread: true }
-    const source = `${kind}:${id}`
+    const source = sourceOf(name)
     let secret = this.#secrets.get(source)
     if (!secret) {
       secret = reader(id)
@@ -127,6 +143,9 @@ export class Secrets implements SecretReader {
     return kept.read
   }
 }
+
+/** The name without its field: several may name fields of one secret. */
+const sourceOf = (name: string): string => (name.startsWith('exec:') ? name : name.replace(/#[^#]*$/, ''))
 
 /** Divides `kind:id#field`. Commands have no fields. */
 function parsed(name: string): { readonly kind: string; readonly id: string; readonly field: string | undefined } {

@@ -18,7 +18,16 @@ import { type AnswerLease, AnswerMemory } from './answer-memory.ts'
 import { type AnswerReading, isCancellable, readingOf } from './answer-reading.ts'
 import { decoded, type PlainSource } from './encoding.ts'
 import { fannedOut, type PartReceipt } from './fan-out.ts'
-import { errorOf, type ProviderCall, remainingMs, type Sent, send } from './provider-call.ts'
+import {
+  errorOf,
+  type ProviderCall,
+  type RenewCredential,
+  remainingMs,
+  type Sent,
+  send,
+  sentAgain,
+  UNAUTHORIZED,
+} from './provider-call.ts'
 import { ResultPoller } from './result-poller.ts'
 import type { Transport } from './transport.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
@@ -45,6 +54,7 @@ export function dispatch(
   transport: Transport,
   budget: MemoryBudget,
   fetcher: Fetcher = new Fetcher([]),
+  renewed: RenewCredential = () => Promise.resolve(undefined),
 ): (ex: Exchange) => Promise<Reply> {
   const memory = new AnswerMemory(budget)
   const results = new ResultPoller(transport, fetcher)
@@ -52,7 +62,12 @@ export function dispatch(
   const open = async (call: ProviderCall): Promise<OpenAnswer> => {
     const { ex, signal } = call
     const sent: Sent = { mask: undefined }
-    const incoming = await send(transport, call, sent)
+    let incoming = await send(transport, call, sent)
+    if (incoming.status === UNAUTHORIZED) {
+      const again = await sentAgain(transport, call, sent, renewed)
+      if (again) incoming.destroy()
+      incoming = again ?? incoming
+    }
     const { mask } = sent
     const { tenant } = ex.caller
     const lease = memory.lease(tenant, signal, ex.operation.answerBytes, call.leases)

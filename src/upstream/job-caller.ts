@@ -8,6 +8,7 @@ import { AddressNotAllowed, followRedirects, providerAddressError } from '../egr
 import { waitFor } from './auth/wait.ts'
 import { bodyOf } from './content.ts'
 import { chunksOf, plainAnswer } from './plain-answer.ts'
+import { type RenewCredential, UNAUTHORIZED } from './provider-call.ts'
 import { maskOfSent, sign } from './sign.ts'
 import type { Transport } from './transport.ts'
 
@@ -16,9 +17,12 @@ export class UpstreamJobCaller implements JobCaller {
   readonly #transport: Transport
   readonly #fetcher: Fetcher
 
-  constructor(transport: Transport, fetcher: Fetcher) {
+  readonly #renewed: RenewCredential | undefined
+
+  constructor(transport: Transport, fetcher: Fetcher, renewed?: RenewCredential) {
     this.#transport = transport
     this.#fetcher = fetcher
+    this.#renewed = renewed
   }
 
   async own(target: Target, request: WireRequest, call: JobCall): Promise<JobAnswer> {
@@ -40,6 +44,8 @@ export class UpstreamJobCaller implements JobCaller {
       receipt: { atProvider: false },
       tenant: call.tenant,
     })
+    // The next poll takes the credential that is read now.
+    if (incoming.status === UNAUTHORIZED) void this.#renewed?.(target)
     // From now on only silence is timed.
     incoming.committed(false)
     const mask = maskOfSent(signed, provider)

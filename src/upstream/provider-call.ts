@@ -3,6 +3,7 @@ import type { Cancellation } from '../core/cancel.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { firstEventMs } from '../core/offer.ts'
+import type { Credential } from '../core/provider-settings.ts'
 import type { Target } from '../core/translator.ts'
 import type { RequestPart } from '../core/wire.ts'
 import type { GatewayError } from '../lib/error.ts'
@@ -22,12 +23,20 @@ import type { UpstreamResponse } from './upstream-response.ts'
 /** A job is begun within this time. */
 const CREATE_MS = 120_000
 
+/** Status of a credential that is wrong. */
+export const UNAUTHORIZED = 401
+
+/** Returns the credential that has taken the place of a refused one; undefined where none has. Never rejects. */
+export type RenewCredential = (target: Target) => Promise<Credential | undefined>
+
 /** One request on its way: the exchange's own, or one of several that stand for it. */
 export interface ProviderCall extends AnsweredRequest, Pick<RequestPart, 'request'> {
   readonly signal: Cancellation
   readonly receipt: UpstreamRequest['receipt']
   /** Memory of the answers of one exchange, where it has several. */
   readonly leases: AnswerLease[] | undefined
+  /** With another credential, where its own was refused and read again. */
+  target: Target
   /** Events of a failed answer that is charged. */
   billed: readonly Event[] | undefined
 }
@@ -80,6 +89,25 @@ export function send(
   }
   const signed = ex.step(() => sign(target, request, ex.id, bodyOf(request, ex.input.rawStrings)))
   return signed instanceof Promise ? waitFor(signed, remainingMs(ex, target), signal).then(call) : call(signed)
+}
+
+/**
+ * Sends a refused call again, once, with the credential that was read meanwhile. Undefined where that is the same one. A job
+ * is begun once: its provider is asked for it with the credential that began it.
+ */
+export async function sentAgain(
+  transport: Transport,
+  call: ProviderCall,
+  sent: Sent,
+  renewed: RenewCredential,
+): Promise<UpstreamResponse | undefined> {
+  const { ex, target, signal } = call
+  const renewing = renewed(target)
+  if (ex.operation.job !== undefined) return undefined
+  const credential = await waitFor(renewing, remainingMs(ex, target), signal).catch(() => undefined)
+  if (!credential) return undefined
+  call.target = { ...target, credential }
+  return send(transport, call, sent)
 }
 
 /** A target is called once, but again where its socket had gone stale. */

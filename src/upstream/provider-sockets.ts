@@ -12,6 +12,7 @@ import { errors, type GatewayError } from '../lib/error.ts'
 import type { Mask } from '../secrets/mask.ts'
 import { waitFor } from './auth/wait.ts'
 import { InFlightCounts } from './in-flight-count.ts'
+import { type RenewCredential, UNAUTHORIZED } from './provider-call.ts'
 import { providerError } from './provider-error.ts'
 import { maskOfSent, sign } from './sign.ts'
 import { HandshakeTimeout, openWebSocket, type RefusedUpgrade } from './web-socket.ts'
@@ -26,6 +27,7 @@ export interface ProviderSocketsOptions {
   readonly inFlight?: InFlightCounts
   readonly resolve?: Resolve
   readonly inProcess?: InProcessProviders
+  readonly renewed?: RenewCredential
 }
 
 /** The `ProviderSockets` of the gateway: each open socket counts as a call to its provider. */
@@ -34,9 +36,12 @@ export class UpstreamSockets implements ProviderSockets {
   readonly #inFlight: InFlightCounts
   readonly #resolve: Resolve
   readonly #inProcess: InProcessProviders | undefined
+  readonly #renewed: RenewCredential | undefined
   readonly #lookup = sharedLookup()
 
-  constructor({ allowPrivate = false, inFlight, resolve = nameServers(), inProcess }: ProviderSocketsOptions = {}) {
+  constructor(options: ProviderSocketsOptions = {}) {
+    const { allowPrivate = false, inFlight, resolve = nameServers(), inProcess, renewed } = options
+    this.#renewed = renewed
     this.#allowPrivate = allowPrivate
     this.#inFlight = inFlight ?? new InFlightCounts()
     this.#resolve = resolve
@@ -93,7 +98,11 @@ export class UpstreamSockets implements ProviderSockets {
       const why = thrown instanceof ProxyError ? `: ${thrown.message}` : ''
       throw errors.unreachable(`no WebSocket could be opened${why}`, thrown)
     }
-    if ('status' in answer) throw errorOf(answer, target, mask)
+    if ('status' in answer) {
+      const credential = answer.status === UNAUTHORIZED ? await this.#renewed?.(target) : undefined
+      if (!credential) throw errorOf(answer, target, mask)
+      return this.#open({ ...call, target: { ...target, credential } }, end)
+    }
     return { socket: answer, mask }
   }
 

@@ -19,6 +19,8 @@ interface PoolOptions {
   begin(): WorkerInit
   /** A restarted worker is ready, with this version of the configuration. */
   onReady(configVersion: string): void
+  /** Reads the secrets of a provider again for all workers. */
+  renew(provider: string): Promise<unknown>
   /** A worker ended. */
   onEnd(pid: number): void
   readonly log: Log
@@ -38,7 +40,7 @@ export class Pool {
   #address = ''
   #draining = false
 
-  constructor({ entry, count, begin, onReady, onEnd, log }: PoolOptions) {
+  constructor({ entry, count, begin, onReady, onEnd, renew, log }: PoolOptions) {
     this.#log = log
     cluster.setupPrimary({ exec: entry, args: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
     const leaseServer = new LeaseServer()
@@ -63,6 +65,7 @@ export class Pool {
           cool: circuit => {
             for (const { notify } of others(slot)) notify('cool', circuit)
           },
+          renew: async provider => void (await renew(provider)),
           keepTurn: turn => turns.keep(turn),
           findTurns: keys => turns.find(keys),
         },

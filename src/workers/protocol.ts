@@ -64,6 +64,8 @@ export type PrimaryCalls = {
   ready(at: { listen: string; configVersion: string }): void
   /** The worker cannot start and ends. */
   failed(why: { message: string; code?: string | undefined; port?: number | undefined }): void
+  /** Reads the secrets of a provider again; resolves when all workers run with them. */
+  renew(provider: string): Promise<void>
   take(request: LeaseRequest): Lease | Promise<Lease>
   peek(request: Pick<LeaseRequest, 'key' | 'limit' | 'windowMs'>): Remainder | Promise<Remainder>
   giveBack(left: { key: string; windowMs: number; unused: Unused }): void

@@ -20,7 +20,7 @@ interface WorkerSlotOptions {
   begin(): WorkerInit
   onReady(at: Parameters<PrimaryCalls['ready']>[0]): void
   onEnd(pid: number): void
-  readonly relay: Pick<PrimaryCalls, 'affinity' | 'cool' | 'keepTurn' | 'findTurns'>
+  readonly relay: Pick<PrimaryCalls, 'affinity' | 'cool' | 'keepTurn' | 'findTurns' | 'renew'>
   readonly leaseServer: LeaseServer
   readonly log: Log
 }

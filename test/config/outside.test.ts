@@ -4,7 +4,9 @@ import { join } from 'node:path'
 import t from 'tap'
 import { Loader } from '../../src/config/load.ts'
 import { ConfigManager } from '../../src/config/manager.ts'
+import type { Target } from '../../src/core/translator.ts'
 import { Secrets } from '../../src/references/index.ts'
+import { credentialRenewal } from '../../src/references/renewal.ts'
 import { maskAll } from '../../src/secrets/known.ts'
 import {
   acme,
@@ -158,4 +160,71 @@ t.test('without reading, no command runs, and each reference is listed with its 
     ],
   )
   t.equal(await runs(folder), 0)
+})
+
+t.test(
+  'a provider that refuses a secret has it read again once a minute at most, with its place in the manifest',
+  async t => {
+    const { manager, write, folder } = managed({
+      [GATEWAY]: withCommands(`ACME: ${counting('token')}, OTHER: ${counting('other')}`),
+      [PROVIDER]: withSecret(`sk-acme-fixed, ${ref('exec:ACME')}`),
+      'providers.d/second.yaml': withSecret(ref('exec:OTHER')).replace('acme', 'second'),
+      'providers.d/third.yaml': withSecret('sk-third').replace('acme', 'third'),
+      'config/token': 'sk-acme-first\n',
+      'config/other': 'sk-other\n',
+    })
+    await manager.start()
+    const logged: string[] = []
+    const note = (_fields: object, message: string) => void logged.push(message)
+    const renewed = credentialRenewal({
+      manager: () => manager,
+      renew: provider => manager.renew(provider),
+      log: { debug: note, info: note, warn: note, error: note },
+    })
+    const targetOf = (id: string, at: number) => {
+      const provider = manager.current.catalog.providers.get(id)!
+      return { provider, credential: provider.credentials[at] } as Target
+    }
+    const refused = targetOf('acme', 1)
+    const fixed = targetOf('acme', 0)
+    t.equal(await renewed(targetOf('third', 0)), undefined, 'what stands in the file is not read')
+    t.equal(await runs(folder), 2)
+    t.equal(await renewed(targetOf('second', 0)), undefined, 'the same secret')
+    t.equal(await runs(folder), 3)
+
+    write('config/token', 'sk-acme-second\n')
+    write('config/other', 'sk-other-second\n')
+    const both = await Promise.all([renewed(refused), renewed(refused), renewed(fixed)])
+    t.strictSame(
+      both.map(credential => credential?.secret),
+      ['sk-acme-second', 'sk-acme-second', undefined],
+    )
+    t.equal(await runs(folder), 4)
+    t.strictSame(secretsOf(manager), ['sk-acme-fixed', 'sk-acme-second'])
+    t.equal((await renewed(refused))?.secret, 'sk-acme-second', 'a later refusal of the old one')
+    write('config/token', 'sk-acme-third\n')
+    t.equal(await renewed(targetOf('acme', 1)), undefined, 'too soon')
+    t.equal(await renewed(targetOf('second', 0)), undefined)
+    t.equal(await runs(folder), 4)
+
+    await manager.reload()
+    t.strictSame(secretsOf(manager), ['sk-acme-fixed', 'sk-acme-third'], 'a reload reads all')
+    t.strictSame(logged, [])
+  },
+)
+
+t.test('a secret that cannot be read again leaves the configuration as it is', async t => {
+  const { manager, write } = managed({
+    [GATEWAY]: withCommands('ACME: [sh, -c, "echo sk-printed; exit $(cat status)"]'),
+    [PROVIDER]: withSecret(ref('exec:ACME')),
+    'config/status': '0',
+  })
+  await manager.start()
+  write('config/status', '7')
+  const { version } = manager.current
+  t.match(await refusal(manager.renew('acme')), /its command ended with status 7$/)
+  t.equal(manager.current.version, version)
+  t.equal(await manager.renew('acme'), undefined, 'nor is it tried again at once')
+  write('config/status', '0')
+  t.match(await manager.reload(), { changed: false })
 })

@@ -82,6 +82,23 @@ t.test('a command gives all workers one secret, though it prints another one eac
   t.match(await command('status'), { lastReload: { ok: false, error: why } })
   for (let i = 0; i < 4; i++) t.equal((await ask(gateway)).status, 200)
   t.equal(new Set(shown).size, 1, 'the last secret stays')
+
+  // The provider accepts later readings alone: as if the secret had been rotated.
+  rmSync(join(gateway.dir, 'config/failing'))
+  const readings = () => readFileSync(join(gateway.dir, 'config/ran'), 'utf8').split('\n').length - 1
+  const before = readings()
+  accepted = secret => Number(secret.split('-').at(-1)) > before
+  const all = await Promise.all(Array.from({ length: 8 }, () => ask(gateway)))
+  t.strictSame(
+    all.map(({ status }) => status),
+    Array(8).fill(200),
+    'a refused request goes on with the secret as it is now',
+  )
+  t.equal(readings(), before + 1)
+  t.match(await command('status'), { lastReload: { ok: true } })
+  accepted = () => false
+  for (let i = 0; i < 4; i++) t.equal((await ask(gateway)).status, 502)
+  t.equal(readings(), before + 1, 'and it is read again once a minute at most')
   t.notMatch(logged(), 'show-model-gateway')
 })
 
@@ -100,9 +117,12 @@ t.test('a role of Vault reads a secret that only its own token may read', async 
     { vault: { ...example, address: vault.url, role_id: `\${VAULT_ROLE_ID}`, secret_id: `\${file:secret-id}` } },
   )
   t.equal((await ask(gateway)).status, 200)
+  accepted = secret => secret === 'sk-acme-rotated'
+  vault.mounts['secret/']!.secrets.acme = { key: 'sk-acme-rotated' }
+  t.equal((await ask(gateway)).status, 200, 'a rotated secret serves the request that shows it')
   vault.sealed = true
   const refused = await gateway.admin('POST', '/reload')
   t.match(await refused.text(), /Vault answered with status 503: Vault is sealed/)
   t.equal((await ask(gateway)).status, 200)
-  t.notMatch(`${gateway.stdout()}${gateway.stderr()}`, /sk-acme-of-vault|secret-of-the-role|hvs\.role/)
+  t.notMatch(`${gateway.stdout()}${gateway.stderr()}`, /sk-acme-of-vault|sk-acme-rotated|secret-of-the-role|hvs\.role/)
 })
