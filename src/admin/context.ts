@@ -62,6 +62,8 @@ export interface AdminContext extends AccountStores {
   }>
   /** The effective configuration, secrets masked. */
   config(): unknown
+  /** References of the configuration to commands and secret managers, each once. */
+  references(): readonly string[]
   readonly policies: PolicyAdmin
   readonly usage: UsageStore
   readonly requests: RequestLogStore

@@ -6,7 +6,7 @@ import type { AdminContext } from '../admin/context.ts'
 import { adminListener } from '../admin/server.ts'
 import { adminToken, writeAddress } from '../admin/token.ts'
 import { credentialWarnings } from '../config/credential-warnings.ts'
-import { effectiveConfig } from '../config/effective.ts'
+import { effectiveConfig, referencesIn } from '../config/effective.ts'
 import { DEFAULT_ADMIN } from '../config/environment.ts'
 import { loadGateway } from '../config/load.ts'
 import { watchConfig } from '../config/watch.ts'
@@ -101,6 +101,7 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
     policies: policyAdmin(policyContext, policies, () => manager.current.catalog),
     snapshot: () => manager.current,
     config: () => effectiveConfig(manager.current.files),
+    references: () => referencesIn(manager.current.files),
     drain: options.onDrain,
   }
   const tokenFile = join(dirname(components.database), 'admin.token')

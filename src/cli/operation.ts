@@ -64,7 +64,7 @@ export function addOperation(program: Command, open: Open): void {
       if (options.strict && summary.warnings.length > 0) throw new CheckFailed()
     })
 
-  add('config', 'show the configuration in force, secrets as ***', async ({ admin, print }) => {
+  add('config', 'show the configuration in force, secrets as *** or as their references', async ({ admin, print }) => {
     const { stringify } = await import('./yaml.ts')
     print(await admin.json<unknown>('GET', '/config'), config => stringify(config))
   })

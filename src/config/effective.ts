@@ -1,16 +1,17 @@
 /** The configuration in force: a printable copy, and the differences that need a restart. */
 import { isDeepStrictEqual } from 'node:util'
-import { MASK } from '../secrets/mask.ts'
 import { redactConfig } from '../secrets/redact.ts'
-import { type ConfigFile, masked } from './file.ts'
-import type { ConfigFiles } from './load.ts'
+import { shown } from './file.ts'
+import { type ConfigFiles, outsideValues } from './load.ts'
 import type { GatewayFile } from './schemas/gateway.ts'
 import type { ProviderFile } from './schemas/provider.ts'
 import { maskSent } from './sent-secrets.ts'
 
-/** All values with defaults, times in milliseconds and sizes in bytes; every secret as `***`. */
+/**
+ * All values with defaults, times in milliseconds and sizes in bytes; every secret as `***`, or as the reference to the
+ * command or secret manager that it comes from.
+ */
 export function effectiveConfig(files: ConfigFiles): Record<string, unknown> {
-  const shown = <T>(file: ConfigFile<T>): T => masked(file, () => MASK)
   return redactConfig({
     version: files.version,
     gateway: withoutOtlp(shown(files.gateway)),
@@ -21,6 +22,10 @@ export function effectiveConfig(files: ConfigFiles): Record<string, unknown> {
     providers: files.providers.map(file => withoutSent(shown(file))),
   })
 }
+
+/** The references to commands and secret managers, each once, in the order of their names. */
+export const referencesIn = (files: ConfigFiles): string[] =>
+  [...new Set(outsideValues(files).map(({ name }) => `\${${name}}`))].sort()
 
 /** A manifest whose headers and defaults show no credential that is written in the file itself. */
 function withoutSent(file: ProviderFile): object {

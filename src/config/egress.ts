@@ -2,12 +2,17 @@
 import { createHash, createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import type { Egress, HttpProxy } from '../lib/egress.ts'
 import { urlOf } from '../lib/url.ts'
-import type { ConfigFile } from './file.ts'
+import type { NamedFile } from './contents.ts'
 import { exemption, isLoopback, isMetadata, parseNoProxy, splitNoProxy } from './no-proxy.ts'
-import type { EgressEntry, EgressFileKey } from './schemas/egress.ts'
+import { type EgressEntry, type EgressFileKey, egressFiles } from './schemas/egress.ts'
 import type { Source } from './source.ts'
 
-type File = Pick<ConfigFile<{ readonly egress?: EgressEntry | undefined }>, 'source' | 'value' | 'contents'>
+/** The parts of a `ConfigFile` that an entry is linked from. */
+interface File {
+  readonly source: Source
+  readonly value: { readonly egress?: EgressEntry | undefined }
+  readonly contents?: Readonly<Record<string, string>>
+}
 type Route = Pick<Egress, 'proxy' | 'noProxy' | 'proxiesLoopback'>
 
 const CERTIFICATE =
@@ -15,6 +20,13 @@ const CERTIFICATE =
 const SCHEME = /^[a-z][a-z0-9+.-]*:\/\//i
 const PORTS = { 'http:': '80', 'https:': '443' }
 const DIRECT: Route = { proxy: undefined, noProxy: undefined, proxiesLoopback: false }
+
+/** The files that an entry names. */
+export const filesOfEgress = ({ egress }: { readonly egress?: EgressEntry | undefined }): NamedFile[] =>
+  egressFiles.flatMap(key => {
+    const file = egress?.[key]
+    return file === undefined ? [] : [{ key, path: ['egress', key], file }]
+  })
 
 /** Links the entry of `gateway.yaml`; undefined where nothing is configured. Throws a ConfigError. */
 export function linkEgress(file: File): Egress | undefined {

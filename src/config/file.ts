@@ -5,10 +5,18 @@ import { dirname } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Schema } from '../core/schema.ts'
 import { nearest } from '../lib/nearest.ts'
+import { MASK } from '../secrets/mask.ts'
 import { type NamedFile, withContents } from './contents.ts'
 import { ConfigError } from './error.ts'
 import { parseFile } from './large.ts'
-import { type OutsideValue, outsideIn, outsideOf, resolveOutside, type SecretReader } from './outside.ts'
+import {
+  type OutsideValue,
+  outsideIn,
+  outsideOf,
+  resolveOutside,
+  type SecretReader,
+  shownReferences,
+} from './outside.ts'
 import { parsedAtBuild } from './parsed.ts'
 import {
   type Env,
@@ -70,6 +78,13 @@ export interface ConfigFile<T> {
 /** A printable fingerprint of a secret, to tell two secrets apart. */
 export const fingerprint = (secret: string): string =>
   createHmac('sha256', 'model-gateway credential fingerprint').update(secret).digest('hex').slice(0, 7)
+
+/** A copy of the values to show: secrets are `***`, references to commands and secret managers as they are written. */
+export function shown<T>(file: Pick<ConfigFile<T>, 'value' | 'secrets' | 'outside'>): T {
+  const { value, secrets, outside } = file
+  const hidden = secrets.map(path => ({ path, by: () => MASK }))
+  return replaced(value, [...hidden, ...outside.map(({ path, shown }) => ({ path, by: () => shown }))])
+}
 
 /** A copy of the values with `mask` applied to each secret; an empty secret stays empty. Must not be modified. */
 export function masked<T>(file: Pick<ConfigFile<T>, 'value' | 'secrets'>, mask: (secret: string) => string): T {
@@ -216,7 +231,7 @@ export class FileReader<T> {
       ),
       references: referencedFiles(references, folder),
       outside: expanded.flatMap(({ path, text }) =>
-        outsideIn(text).flatMap(name => outsideValue(name, path, references)),
+        outsideIn(text).flatMap(name => outsideValue(name, path, text, references)),
       ),
       digest: sha256(JSON.stringify(masked({ value: replaced(result.value, places), secrets }, fingerprint))),
     }
@@ -233,9 +248,10 @@ export class FileReader<T> {
 const variablesAt = (at: Path, expanded: readonly Expanded[]): string[] =>
   expanded.filter(({ path }) => samePath(path, at)).flatMap(({ text }) => variablesIn(text))
 
-function outsideValue(name: string, path: Path, references: References): OutsideValue[] {
+function outsideValue(name: string, path: Path, text: string, references: References): OutsideValue[] {
   const found = references.get(name)
-  return found && 'value' in found ? [{ name, path, value: found.value, isUnread: found.isUnread === true }] : []
+  if (!found || !('value' in found)) return []
+  return [{ name, path, shown: shownReferences(text), value: found.value, isUnread: found.isUnread === true }]
 }
 
 /** SHA-256 of the text in UTF-8, as hex. */

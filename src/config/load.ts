@@ -4,14 +4,13 @@ import { readdir, realpath } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { isObject } from '../json/json.ts'
 import { secretPaths } from './auth.ts'
-import type { NamedFile } from './contents.ts'
+import { filesOfEgress } from './egress.ts'
 import { withEnvironment } from './environment.ts'
 import { ConfigError } from './error.ts'
 import { type ConfigFile, FileReader, type LoadOptions, sha256 } from './file.ts'
 import { configureReader, type OutsideValue } from './outside.ts'
 import { modelsBelow, PACKAGED, packagedManifest, providersBelow } from './overlay.ts'
 import { systemErrorText } from './reference.ts'
-import { type EgressEntry, egressFiles } from './schemas/egress.ts'
 import { type GatewayFile, gatewayFile } from './schemas/gateway.ts'
 import { type ModelsFile, modelsFile } from './schemas/models.ts'
 import { type ProviderFile, providerFile } from './schemas/provider.ts'
@@ -63,16 +62,10 @@ export function loadGateway(path: string, options: LoadOptions): Promise<ConfigF
   return gatewayReader(options).read(absolute, name)
 }
 
-const filesOfEgress = ({ egress }: { readonly egress?: EgressEntry | undefined }): NamedFile[] =>
-  egressFiles.flatMap(key => {
-    const file = egress?.[key]
-    return file === undefined ? [] : [{ key, path: ['egress', key], file }]
-  })
-
 function gatewayReader(options: LoadOptions) {
   const { env, secrets: reader } = options
   const prepare = async (plain: unknown, source: Source, folder: string) => {
-    if (reader) await configureReader(isObject(plain) ? plain.secrets : undefined, source, { folder, env, reader })
+    if (reader) await configureReader(isObject(plain) ? plain : {}, source, { folder, env, reader })
   }
   const adapt = (value: GatewayFile) => withEnvironment(value, env)
   return new FileReader(gatewayFile, options, { adapt, named: filesOfEgress, ...(reader && { prepare }) })

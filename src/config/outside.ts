@@ -1,7 +1,12 @@
 /** References such as `${exec:NAME}`: what they name is neither a variable nor a file, and a `SecretReader` reads it. */
-import { s } from '../core/schema.ts'
+import { type Schema, s } from '../core/schema.ts'
 import { isObject } from '../json/json.ts'
+import type { Egress } from '../lib/egress.ts'
+import { MASK } from '../secrets/mask.ts'
+import { withContents } from './contents.ts'
+import { filesOfEgress, linkEgress } from './egress.ts'
 import { type Env, type References, type Resolved, resolveReferences } from './reference.ts'
+import { type EgressEntry, egressEntry } from './schemas/egress.ts'
 import { type SecretSettings, secretsEntry } from './schemas/secrets.ts'
 import type { Path, Source } from './source.ts'
 import { check } from './validate.ts'
@@ -9,8 +14,8 @@ import { expandReferences } from './yaml.ts'
 
 /** Reads the secrets that commands and secret managers hold. */
 export interface SecretReader {
-  /** Takes effect for the reads that follow. `folder` is that of `gateway.yaml`. */
-  configure(settings: SecretSettings, folder: string): void
+  /** Takes effect for the reads that follow. `folder` is that of `gateway.yaml`, `egress` how connections leave. */
+  configure(settings: SecretSettings, folder: string, egress?: Egress): void
   /**
    * Forgets what was read. With the names of references that a provider has refused, forgets those alone, each at most once a
    * minute; returns whether there is one.
@@ -25,6 +30,8 @@ export interface OutsideValue {
   /** The text between the braces. */
   readonly name: string
   readonly path: Path
+  /** The text at `path` with its references; what stands beside them is `***`. */
+  readonly shown: string
   readonly value: string
   readonly isUnread: boolean
 }
@@ -34,6 +41,12 @@ const SECTION = 'secrets'
 
 /** The names of a text, each once. */
 export const outsideIn = (text: string): string[] => [...new Set([...text.matchAll(OUTSIDE)].map(([, name]) => name!))]
+
+/** A text whose references may be shown, and nothing else. */
+export const shownReferences = (text: string): string =>
+  text.replace(/(\$\{(?:exec|vault|aws|gcp):[^${}]*\})|\$?[^$]+/g, (part, reference?: string) =>
+    reference === undefined ? part.replace(/[^\s,:]+/g, MASK) : reference,
+  )
 
 /** The names in the values of a file; comments do not count. */
 export function outsideOf(value: unknown): string[] {
@@ -57,25 +70,35 @@ export async function resolveOutside(
 }
 
 /**
- * Configures `reader` by the section `secrets`, as it stands in a file. The section may refer to variables and files, and
- * apart from the commands themselves to commands. Throws a ConfigError.
+ * Configures `reader` by the sections `secrets` and `egress` of a file. `secrets` may refer to variables and files, and apart
+ * from the commands themselves to commands. An `egress` that refers to more is not used. Throws a ConfigError.
  */
 export async function configureReader(
-  section: unknown,
+  { secrets, egress: written }: Readonly<Record<string, unknown>>,
   source: Source,
   { folder, env, reader }: { readonly folder: string; readonly env: Env; readonly reader: SecretReader },
 ): Promise<void> {
-  const { exec, ...rest } = isObject(section) ? section : {}
-  const within = async (values: object, names: readonly string[]): Promise<SecretSettings> => {
-    const inner = await resolveReferences(source.text, folder, env)
-    const references: References = new Map([...inner, ...(await resolveOutside(names, reader))])
-    const { value, expanded } = expandReferences({ [SECTION]: structuredClone(values) }, source, references)
+  const section = isObject(secrets) ? secrets : {}
+  const { exec, ...rest } = section
+  const inner = await resolveReferences(source.text, folder, env)
+  const entry = <T>(key: string, schema: Schema<T>, values: object, references: References = inner): T => {
+    const { value, expanded } = expandReferences({ [key]: structuredClone(values) }, source, references)
     const hidden = expanded.map(({ path }) => path)
-    const result = check(s.object({ [SECTION]: secretsEntry }), value, hidden)
+    const result = check(s.object({ [key]: schema }), value, hidden)
     if ('issue' in result) throw source.error(result.issue.message, result.issue.path, result.issue.at)
-    return result.value[SECTION]!
+    return result.value[key]!
   }
-  reader.configure(await within(exec === undefined ? {} : { exec }, []), folder)
-  const commands = outsideOf(rest).filter(name => name.startsWith('exec:'))
-  if (Object.keys(rest).length > 0) reader.configure(await within({ exec, ...rest }, commands), folder)
+  const isPlain = isObject(written) && outsideOf(written).length === 0
+  const egress = isPlain ? await egressOf(entry('egress', egressEntry, written), source, folder) : undefined
+  reader.configure(entry(SECTION, secretsEntry, exec === undefined ? {} : { exec }), folder, egress)
+  if (Object.keys(rest).length === 0) return
+  const commands = await resolveOutside(outsideOf(rest).filter(isCommand), reader)
+  reader.configure(entry(SECTION, secretsEntry, section, new Map([...inner, ...commands])), folder, egress)
+}
+
+const isCommand = (name: string): boolean => name.startsWith('exec:')
+
+async function egressOf(egress: EgressEntry | undefined, source: Source, folder: string): Promise<Egress | undefined> {
+  const file = { source, value: { egress }, digest: '', references: [] }
+  return linkEgress(await withContents(file, filesOfEgress(file.value), folder))
 }

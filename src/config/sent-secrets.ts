@@ -1,7 +1,7 @@
 /** Finds the secrets in a provider's headers and defaults, so that they are never shown. */
 import { mapText } from '../secrets/map-text.ts'
 import { MASK, type SentSecrets } from '../secrets/mask.ts'
-import { isSecretName } from '../secrets/redact.ts'
+import { isReference, isSecretName } from '../secrets/redact.ts'
 import type { ConfigFile } from './file.ts'
 import type { ProviderFile } from './schemas/provider.ts'
 import type { Path } from './source.ts'
@@ -45,7 +45,8 @@ export function sentSecrets({ source, value, referred }: ConfigFile<ProviderFile
 }
 
 /** A copy of a manifest's headers or defaults in which texts that look like credentials are `***`. */
-export const maskSent = <T>(value: T): T => mapText(value, text => (credentialIn(text) === undefined ? text : MASK))
+export const maskSent = <T>(value: T): T =>
+  mapText(value, text => (isReference(text) || credentialIn(text) === undefined ? text : MASK))
 
 const valueAt = (value: unknown, path: Path): unknown =>
   path.reduce((holder, step) => (holder as Record<string, unknown> | undefined)?.[String(step)], value)

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { SecretReader } from '../config/outside.ts'
 import type { Env, Resolved } from '../config/reference.ts'
 import type { SecretSettings } from '../config/schemas/secrets.ts'
+import type { Egress } from '../lib/egress.ts'
 import { suggestion } from '../lib/nearest.ts'
 import { knowSecrets } from '../secrets/known.ts'
 import { callEndpoint } from '../upstream/auth/endpoint.ts'
@@ -35,6 +36,7 @@ export class Secrets implements SecretReader {
   readonly #isRead: boolean
   #settings: SecretSettings = { exec: {}, vault: { auth_path: 'approle' }, aws: {}, gcp: {} }
   #folder = '.'
+  #egress: Egress | undefined
   readonly #found = new Map<string, Promise<Resolved>>()
   /** Secrets by their source: several references may name fields of one. */
   readonly #secrets = new Map<string, ReturnType<ReadSecret>>()
@@ -45,12 +47,14 @@ export class Secrets implements SecretReader {
   #values: readonly [current: Set<string>, before: ReadonlySet<string>] = [new Set(), new Set()]
 
   constructor({ env, isRead = true }: SecretsOptions) {
-    this.#context = { env, home: env.HOME || '/', call: callEndpoint }
+    const call: typeof callEndpoint = (url, request) => callEndpoint(url, { ...request, egress: this.#egress })
+    this.#context = { env, home: env.HOME || '/', call }
     this.#isRead = isRead
   }
 
-  configure(settings: SecretSettings, folder: string): void {
+  configure(settings: SecretSettings, folder: string, egress?: Egress): void {
     this.#settings = settings
+    this.#egress = egress
     this.#folder = folder
   }
 

@@ -21,6 +21,12 @@ const SECRET_WORD = /[-_](?:key|auth|authorization)$/i
 export const isSecretName = (name: string): boolean =>
   !name.includes(' ') && (SECRET_WORD.test(name) || SECRET_NAME.test(name.toLowerCase().replace(/[-_]/g, '')))
 
+/** References to secrets that stand elsewhere, beside what is masked already: no value of a configuration has that form. */
+const REFERENCES = /^(?:\$\{(?:exec|vault|aws|gcp):[^${}]*\}|\*{3}|[\s,:])+$/
+
+/** Whether a text is a reference in place of a secret. */
+export const isReference = (text: string): boolean => text.includes('${') && REFERENCES.test(text)
+
 /** `text` with everything masked that looks like a credential or is `secret` in any usual encoding. */
 export function redactText(text: string, secret = ''): string {
   let clean = maskOf(secret)?.strict(text) ?? text
@@ -62,7 +68,7 @@ export const cleanText = (text: string): string => redactText(maskAll(text))
  * bigints as strings, nesting cut at six levels.
  */
 export function redactValue(value: unknown, depth = 0, max = MAX_DEPTH): unknown {
-  if (typeof value === 'string') return cleanText(value)
+  if (typeof value === 'string') return isReference(value) ? value : cleanText(value)
   if (typeof value === 'bigint') return value.toString()
   if (typeof value !== 'object' || value === null) return value
   if (depth >= max) return '[deeper]'
@@ -73,7 +79,8 @@ export function redactValue(value: unknown, depth = 0, max = MAX_DEPTH): unknown
   const clean: Record<string, unknown> = {}
   for (const [name, field] of Object.entries(value)) {
     // A number of keys or tokens is none.
-    const holdsSecret = (typeof field === 'string' || typeof field === 'object') && Boolean(field) && isSecretName(name)
+    const mayHold = (typeof field === 'string' && !isReference(field)) || typeof field === 'object'
+    const holdsSecret = mayHold && Boolean(field) && isSecretName(name)
     clean[name] = holdsSecret ? MASK : redactValue(field, depth + 1, max)
   }
   return clean

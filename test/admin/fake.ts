@@ -274,6 +274,7 @@ export function fakeContext(): Fake {
       if (fake.reloadFault) throw fake.reloadFault
       return { changed: true, version: 'def456', restartNeeded: [], warnings: [] }
     },
+    references: () => ['$' + '{vault:secret/acme#key}'],
     config: () => ({ stores: { sqlite: '../data/gateway.db' }, providers: [{ auth: { secret: '***' } }] }),
     accounts: {
       bootstrap: async () => undefined,

@@ -2,12 +2,15 @@
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { effectiveConfig, referencesIn } from '../../src/config/effective.ts'
 import { Loader } from '../../src/config/load.ts'
 import { ConfigManager } from '../../src/config/manager.ts'
 import type { Target } from '../../src/core/translator.ts'
 import { Secrets } from '../../src/references/index.ts'
 import { credentialRenewal } from '../../src/references/renewal.ts'
 import { maskAll } from '../../src/secrets/known.ts'
+import { startConnectProxy } from '../helpers/connect-proxy.ts'
+import { startVault } from '../helpers/vault.ts'
 import {
   acme,
   base,
@@ -227,4 +230,59 @@ t.test('a secret that cannot be read again leaves the configuration as it is', a
   t.equal(await manager.renew('acme'), undefined, 'nor is it tried again at once')
   write('config/status', '0')
   t.match(await manager.reload(), { changed: false })
+})
+
+t.test('what is shown of the configuration is references, and never values', async t => {
+  const { manager } = managed({
+    [GATEWAY]: withCommands('ACME: [echo, sk-acme-printed-1234], HOST: [echo, api.acme.example]').replace(
+      'sqlite: ../data/gateway.db',
+      () => `sqlite: ../data/gateway.db, postgres: "postgres://gateway:${ref('exec:ACME')}@db.internal/gateway"`,
+    ),
+    [PROVIDER]: withSecret(`sk-written-in-the-file, ${ref('exec:ACME')}`)
+      .replace('https://api.acme.example/v1/', () => `"https://${ref('exec:HOST')}/v1"`)
+      .replace(
+        `{ X-Team: "${ref('TEAM')}" }`,
+        () => `{ Authorization: "Bearer ${ref('exec:ACME')}", X-Team: "${ref('TEAM')}" }`,
+      ),
+  })
+  await manager.start()
+  t.strictSame(secretsOf(manager), ['sk-written-in-the-file', 'sk-acme-printed-1234'])
+  const { providers, gateway } = effectiveConfig(manager.current.files)
+  t.match(providers, [
+    {
+      base_url: `***:***${ref('exec:HOST')}***`,
+      auth: { secret: `***, ${ref('exec:ACME')}` },
+      headers: { Authorization: `*** ${ref('exec:ACME')}`, 'X-Team': '***' },
+    },
+  ])
+  t.match(gateway, { stores: { postgres: `***:***:${ref('exec:ACME')}***` } })
+  t.notMatch(JSON.stringify([providers, gateway]), /sk-acme|sk-written|api\.acme|team-secret/)
+  t.strictSame(referencesIn(manager.current.files), [ref('exec:ACME'), ref('exec:HOST')])
+})
+
+t.test('requests to a manager leave as the file says, unless that itself refers to one', async t => {
+  const vault = await startVault(t, {
+    mounts: { 'secret/': { version: 2, secrets: { acme: { key: 'sk-acme-of-vault' } } } },
+  })
+  const { port } = new URL(vault.url)
+  const proxy = await startConnectProxy(t, { route: () => Number(port), login: 'gateway:password' })
+  const egress = (password: string) =>
+    `egress: { proxy: "http://gateway:${password}@127.0.0.1:${proxy.port}", no_proxy: [] }\n`
+  const files = (password: string) => ({
+    [GATEWAY]:
+      `${gatewayYaml}${egress(password)}secrets:\n  vault: { address: "http://vault.test:8200", token: "${ref('exec:TOKEN')}" }\n` +
+      '  exec: { TOKEN: [echo, hvs.operator], PASSWORD: [echo, password] }\n',
+    [PROVIDER]: withSecret(ref('vault:secret/acme#key')),
+  })
+  const { manager } = managed(files('password'))
+  await manager.start()
+  t.strictSame(secretsOf(manager), ['sk-acme-of-vault'])
+  t.strictSame([...new Set(proxy.taken())], ['vault.test:8200'])
+  t.match(
+    await refusal(managed(files('wrong')).manager.start()),
+    /4:33: .*Vault at http:\/\/vault.test:8200 cannot be reached/,
+  )
+  proxy.taken()
+  t.match(await refusal(managed(files(ref('exec:PASSWORD'))).manager.start()), /Vault at .* cannot be reached/)
+  t.strictSame(proxy.taken(), [])
 })

@@ -117,6 +117,16 @@ t.test('a role of Vault reads a secret that only its own token may read', async 
     { vault: { ...example, address: vault.url, role_id: `\${VAULT_ROLE_ID}`, secret_id: `\${file:secret-id}` } },
   )
   t.equal((await ask(gateway)).status, 200)
+  const config = await (await gateway.admin('GET', '/config')).text()
+  t.match(config, `"secret":"\${vault:secret/acme#key}"`)
+  t.match(await commandsOf(gateway)('status'), { references: [`\${vault:secret/acme#key}`] })
+  const signedIn = await fetch(`${gateway.adminUrl}/ui/sign-in`, {
+    ...{ method: 'POST', redirect: 'manual', body: new URLSearchParams({ token: gateway.token }) },
+  })
+  const cookie = signedIn.headers.get('set-cookie')!.split(';')[0]!
+  const page = await (await fetch(`${gateway.adminUrl}/ui/config?part=providers:acme`, { headers: { cookie } })).text()
+  t.match(page, `secret: \${vault:secret/acme#key}`)
+  t.notMatch(`${config}${page}`, /sk-acme-of-vault|secret-of-the-role/)
   accepted = secret => secret === 'sk-acme-rotated'
   vault.mounts['secret/']!.secrets.acme = { key: 'sk-acme-rotated' }
   t.equal((await ask(gateway)).status, 200, 'a rotated secret serves the request that shows it')

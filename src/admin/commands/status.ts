@@ -66,6 +66,7 @@ async function status(context: AdminContext) {
     ...(await context.state()),
     ...(await readiness(context)),
     configVersion,
+    references: context.references(),
     models: catalog.models.size,
     providers: catalog.providers.size,
     liveProviders: count('live', 'degraded'),
@@ -112,6 +113,7 @@ const showStatus = (status: Status): string =>
     ...(status.pools ?? []).map(pool => [`${pool.name} pool`, showPool(pool)] as const),
     ['configuration', status.configVersion],
     ['last reload', lastReload(status)],
+    ...status.references.map(reference => ['secret of', reference] as const),
     ['providers', `${status.providers}, ${status.liveProviders} live, ${status.failingProviders} failing`],
     ['models', status.models],
   ])

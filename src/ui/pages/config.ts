@@ -19,7 +19,7 @@ const MAX_NAMES = 1000
 
 /** Shows one part of the configuration: `gateway`, or `models:ID`. */
 export async function config({ query, context, readConfig }: Visit): Promise<Content> {
-  const { lastReload, configVersion } = await run<Status>(context, 'status')
+  const { lastReload, configVersion, references } = await run<Status>(context, 'status')
   const parts = context.config() as Sections
   const part = query.get('part') ?? 'gateway'
   return {
@@ -30,12 +30,13 @@ export async function config({ query, context, readConfig }: Visit): Promise<Con
         'Last reload',
         html`${lastReload.ok ? mark('good', 'accepted') : mark('bad', 'refused')} ${time(lastReload.at)}`,
       ],
+      ...references.map(reference => ['Secret of', reference] as const),
       ...(lastReload.warnings ?? []).map(warning => ['Warning', warning] as const),
     ])}
 ${lastReload.error !== undefined && (await refused(lastReload.error, readConfig))}
 <p class="row"><a class="button quiet" href="/ui/confirm?action=reload">Reload</a></p>
 <h2>In effect: ${part}</h2>
-<p class="hint">Times are in milliseconds, sizes in bytes, secrets are ***.</p>
+<p class="hint">Times are in milliseconds, sizes in bytes, secrets are *** or the references that name them.</p>
 ${text(partOf(parts, part))}
 <h2>Parts</h2>
 <ul>${Object.entries(parts).map(([name, value]) => html`<li>${entries(name, value)}</li>\n`)}</ul>`,
