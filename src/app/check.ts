@@ -1,6 +1,7 @@
 /** Checks configuration files with the gateway's own loader, without opening a store or a port. */
 import { access } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import { litellm } from '../compat/litellm/index.ts'
 import { credentialWarnings } from '../config/credential-warnings.ts'
 import { ConfigError } from '../config/error.ts'
 import { located } from '../config/large.ts'
@@ -83,7 +84,8 @@ export async function readCatalog(
   const terminal = () => Promise.reject(new Error('a configuration check serves no requests'))
   try {
     const files = await loadFiles(path, options)
-    return await link(files, { wires, filters, endpoints, operations, services, terminal })
+    const compat = { litellm: litellm({ isAdmin: () => false }) }
+    return await link(files, { wires, filters, endpoints, operations, compat, services, terminal })
   } catch (thrown) {
     if (plugins || !file.catalog.plugins || !(thrown instanceof ConfigError)) throw thrown
     const message = `${thrown.message}; if a plugin defines it, run the plugins with --plugins`

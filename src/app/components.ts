@@ -1,7 +1,10 @@
 /** The parts of every process of a gateway: single, primary or worker. */
 import cluster from 'node:cluster'
-import { dirname, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
+import { equals } from '../admin/guard.ts'
+import { adminToken } from '../admin/token.ts'
 import { fetchFrom } from '../codecs/url.ts'
+import { litellm } from '../compat/litellm/index.ts'
 import { DEFAULT_LISTEN } from '../config/environment.ts'
 import { ConfigManager } from '../config/manager.ts'
 import type { SecretReader } from '../config/outside.ts'
@@ -202,6 +205,7 @@ export async function createComponents(
     secrets,
     registries: {
       ...{ wires, filters, endpoints, operations, services },
+      compat: { litellm: litellm({ isAdmin: adminOf(database) }) },
       terminal: dispatch(transport, memory, fetcher, renewed),
       found: url => found.of(url),
       simulated: new Set([DEMO_ORIGIN]),
@@ -218,6 +222,15 @@ export async function createComponents(
   })
   const own = { file, log, database, stores, redis, services, jobs, served, metrics, lag, found }
   return { ...own, policies, policyContext, registry, manager, reloads }
+}
+
+/** Compares with the admin token that the primary process has written, which is read when a client first asks as an admin. */
+function adminOf(database: string): (secret: string) => boolean {
+  let isToken: ((given: string) => boolean) | undefined
+  return secret => {
+    isToken ??= equals(adminToken(join(dirname(database), 'admin.token')))
+    return isToken(secret)
+  }
 }
 
 /** Opens Redis, where it is configured: nodes and workers share it. */

@@ -9,11 +9,21 @@ import type { Services } from '../core/ports.ts'
 import type { Reply } from '../core/reply.ts'
 import type { Translator } from '../core/translator.ts'
 
+/** Makes endpoints answer clients of another gateway, too, where `compat` of gateway.yaml says so. */
+export interface CompatMode {
+  /** Its own endpoints. */
+  readonly endpoints: readonly Endpoint[]
+  /** Returns the forms in which an endpoint is served: the first at its own path, others at further ones. */
+  adapt(endpoint: Endpoint): readonly Endpoint[]
+}
+
 /** Everything that configuration may name, and the end of compiled chains. */
 export interface Registries {
   readonly wires: ReadonlyMap<string, Translator>
   readonly filters: ReadonlyMap<string, FilterFactory>
   readonly endpoints: readonly Endpoint[]
+  /** Modes of `compat` by name. */
+  readonly compat?: Readonly<Record<string, CompatMode>>
   /** Operations by name. */
   readonly operations: Readonly<Record<string, Operation>>
   readonly services: Services

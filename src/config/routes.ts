@@ -40,13 +40,21 @@ export function linkRoutes(
   const linker = new RouteLinker(file, registries)
   try {
     linker.checkOverrides()
-    const routes = registries.endpoints.map(endpoint => linker.routeOf(endpoint))
+    const mode = isOn(file.value.compat, 'litellm') ? registries.compat?.litellm : undefined
+    const routes = [...(mode?.endpoints ?? []), ...registries.endpoints].flatMap(endpoint => {
+      const route = linker.routeOf(endpoint)
+      return mode ? mode.adapt(route.endpoint).map(form => ({ ...route, endpoint: form })) : [route]
+    })
     return { routes, filters: linker.filters }
   } catch (thrown) {
     for (const filter of linker.filters) filter.dispose?.()
     throw thrown
   }
 }
+
+/** Whether `compat` names a mode. */
+const isOn = (entry: GatewayFile['compat'], name: 'litellm'): boolean =>
+  typeof entry === 'string' ? entry === name : entry?.[name] === true
 
 class RouteLinker {
   readonly #file: ConfigFile<GatewayFile>

@@ -9,7 +9,8 @@ import { errors } from '../lib/error.ts'
 const TIMEOUT_MS = 900
 const checks = ['redis', 'database'] as const
 
-interface State {
+/** Result of a probe. */
+export interface State {
   connected: boolean
   error?: string
 }
@@ -52,7 +53,7 @@ const SKIPPED = off('skipped')
 const NOT_CONFIGURED = off('not configured')
 
 /** A probe that does not answer in time counts as failed. */
-async function ask(probe: Probe): Promise<State> {
+export async function ask(probe: Probe): Promise<State> {
   let timer: NodeJS.Timeout | undefined
   try {
     const late = new Promise<State>(resolve => {

@@ -15,7 +15,7 @@ interface Shown {
 }
 
 /** The targets that the caller may see. */
-const shownTargets = (virtual: VirtualModel, view: View, wanted: Flags, day: string): readonly Shown[] =>
+export const shownTargets = (virtual: VirtualModel, view: View, wanted: Flags, day: string): readonly Shown[] =>
   allTargetsOf(virtual, view.catalog).flatMap(name => {
     const meant = resolve(view.catalog, name)
     if (meant.kind !== 'model') return []

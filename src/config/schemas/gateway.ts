@@ -60,6 +60,14 @@ const telemetryEntry = s.object({
   content: s.default(s.boolean(), false),
 })
 
+/** Other gateways whose clients are served; a name alone turns it on. */
+const compatEntry = s.optional(
+  s.either(
+    called('"litellm", or "{ litellm: true }"', s.enum('litellm')),
+    s.object({ litellm: s.optional(s.boolean()) }),
+  ),
+)
+
 /** `config/gateway.yaml`. `server`, `stores` and `telemetry` are read at start, the rest at every reload. */
 export const gatewayFile = s.object({
   server: s.object({
@@ -150,6 +158,7 @@ export const gatewayFile = s.object({
   secrets: s.optional(secretsEntry),
   end_users: endUsersEntry,
   egress: egressEntry,
+  compat: compatEntry,
 })
 /** A valid `gateway.yaml`, with defaults; times are milliseconds, sizes bytes. */
 export type GatewayFile = Infer<typeof gatewayFile>
