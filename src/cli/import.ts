@@ -1,15 +1,14 @@
-/** `gatewayctl import litellm`: makes our files from those of another gateway. */
+/** `gatewayctl import`: makes our files from those of other gateways. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { table } from '../admin/table.ts'
 import { PACKAGE } from '../config/locate.ts'
-import { call, parseUrl, readText } from './http.ts'
+import { readLitellm, readSection } from './import-source.ts'
 import { errorCode, Failure, type Io } from './io.ts'
 import type { Converted } from './litellm/convert.ts'
 import type { importKeys, Outcome } from './litellm/keys.ts'
 import type { Line } from './litellm/report.ts'
-import type { Section } from './litellm/sections.ts'
 import type { Open, Session } from './session.ts'
 
 interface ImportOptions {
@@ -28,16 +27,10 @@ interface Imported {
   readonly imported?: Outcome
 }
 
-/** Adds `import litellm`. */
+/** Adds `import litellm`, `import portkey` and `import openrouter`. */
 export function addImport(program: Command, open: Open): void {
-  program
-    .command('import')
-    .description('files of other gateways')
-    .command('litellm')
-    .description('make configuration files from a config.yaml of LiteLLM, and report on each key; needs no gateway')
-    .argument('[file]', 'the file or its http(s) address; may be left out with --keys')
-    .option('--out <dir>', 'the folder of the files, which must not exist there yet', 'imported')
-    .option('--dry-run', 'report only; write nothing')
+  const group = program.command('import').description('files of other gateways')
+  fileCommand(group, 'litellm', '[file]', 'a config.yaml of LiteLLM', '; may be left out with --keys')
     .option(
       '--keys <source>',
       'import keys into the running gateway too: the address of LiteLLM, or an export as JSON or CSV',
@@ -47,21 +40,58 @@ export function addImport(program: Command, open: Open): void {
       const session = open(command)
       if (source === undefined && options.keys === undefined) throw new Failure('name a file of LiteLLM, or --keys')
       const { convert } = await import('./litellm/convert.ts')
-      const converted = source === undefined ? undefined : await convert(await readInput(source, session.io))
+      const { input, isWhole } = source === undefined ? {} : await readLitellm(source, session.io)
+      const converted = input && (await convert(input, isWhole))
       const keys = options.keys === undefined ? undefined : await readAll(options, converted, session.io)
-      const folder = resolve(session.io.cwd, options.out)
-      const files = converted ? await filesOf(converted) : new Map<string, string>()
-      if (!options.dryRun) await writeFiles(folder, files, keys !== undefined)
-      const imported = keys && !options.dryRun ? await importInto(keys.keys, session) : undefined
-      const result: Imported = {
-        files: [...files.keys()],
-        written: !options.dryRun,
-        set: [...(converted?.variables ?? [])].map(([name, value]) => ({ name, value })),
-        keys: [...(converted?.lines ?? []), ...(keys?.lines ?? [])],
-        ...(imported && { imported }),
-      }
-      session.print(result, result => show(result, options.out))
+      await finish(converted, options, session, keys)
     })
+  for (const [name, what] of [
+    ['portkey', 'a config of Portkey, its JSON'],
+    ['openrouter', 'a request or a preset of OpenRouter, its JSON'],
+  ] as const) {
+    fileCommand(group, name, '<file>', what)
+      .option('--name <name>', 'the model that clients call', name)
+      .action(async (source: string, options: ImportOptions & { readonly name: string }, command: Command) => {
+        const session = open(command)
+        if (!NAME.test(options.name)) throw new Failure('--name takes 1 to 100 letters, digits and . _ : - /')
+        const input = await readSection(source, session.io)
+        const converted =
+          name === 'portkey'
+            ? await (await import('./portkey.ts')).convertPortkey(input, options.name)
+            : await (await import('./openrouter.ts')).convertOpenrouter(input, options.name)
+        await finish(converted, options, session)
+      })
+  }
+}
+
+const NAME = /^(?!auto$)[A-Za-z0-9][\w.:/-]{0,99}$/
+
+const fileCommand = (group: Command, name: string, argument: string, what: string, more = ''): Command =>
+  group
+    .command(name)
+    .description(`make configuration files from ${what}, and report on each key; needs no gateway`)
+    .argument(argument, `the file or its http(s) address${more}`)
+    .option('--out <dir>', 'the folder of the files, which must not exist there yet', 'imported')
+    .option('--dry-run', 'report only; write nothing')
+
+/** Writes the files, imports the keys and prints the report. */
+async function finish(
+  converted: Converted | undefined,
+  { out, dryRun }: ImportOptions,
+  session: Session,
+  keys?: Awaited<ReturnType<typeof readAll>>,
+): Promise<void> {
+  const files = converted ? await filesOf(converted) : new Map<string, string>()
+  if (!dryRun) await writeFiles(resolve(session.io.cwd, out), files, keys !== undefined)
+  const imported = keys && !dryRun ? await importInto(keys.keys, session) : undefined
+  const result: Imported = {
+    files: [...files.keys()],
+    written: !dryRun,
+    set: [...(converted?.variables ?? [])].map(([name, value]) => ({ name, value })),
+    keys: [...(converted?.lines ?? []), ...(keys?.lines ?? [])],
+    ...(imported && { imported }),
+  }
+  session.print(result, result => show(result, out))
 }
 
 /** Keys, and a line for each of their fields. */
@@ -78,48 +108,6 @@ async function readAll({ keys: source = '', adminKeyEnv }: ImportOptions, conver
 async function importInto(keys: Parameters<typeof importKeys>[0], { admin }: Session): Promise<Outcome> {
   const { importKeys } = await import('./litellm/keys.ts')
   return importKeys(keys, admin)
-}
-
-async function readInput(source: string, io: Io): Promise<Section> {
-  const text = /^https?:\/\//i.test(source) ? await download(source) : await readSource(resolve(io.cwd, source))
-  const { parseDocument } = await import('./yaml.ts')
-  const document = parseDocument(text, { merge: true })
-  const [error] = document.errors
-  // A message of the parser may repeat a line of the file, and with it a secret.
-  if (error) {
-    const at = error.linePos?.[0]
-    throw new Failure(`${source}:${at?.line ?? 1}:${at?.col ?? 1}: this is not valid YAML (${error.code})`)
-  }
-  let value: unknown
-  try {
-    value = document.toJS()
-  } catch {
-    throw new Failure(`${source}: an alias has no anchor, or there are too many aliases`)
-  }
-  if (typeof value === 'object' && value !== null && 'model_list' in value) return value as Section
-  throw new Failure(`${source} has no model_list; name a config.yaml of LiteLLM`)
-}
-
-async function readSource(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (thrown) {
-    throw new Failure(`${path} cannot be read: ${errorCode(thrown) ?? 'unknown error'}`)
-  }
-}
-
-async function download(source: string): Promise<string> {
-  const url = parseUrl(source, 'https://example.com/config.yaml')
-  const where = `${url.origin}${url.pathname}`
-  try {
-    const response = await call(url, { method: 'GET' })
-    const text = await readText(response)
-    if (response.statusCode === 200) return text
-    throw new Failure(`${where} answered with status ${response.statusCode}; 200 is needed`)
-  } catch (thrown) {
-    if (thrown instanceof Failure) throw thrown
-    throw new Failure(`${where} cannot be reached: ${errorCode(thrown) ?? 'the connection broke'}`)
-  }
 }
 
 /** Texts by path below the folder. */

@@ -14,7 +14,7 @@ interface AwsKeys {
   readonly session: string | undefined
 }
 
-const AWS_KEYS = /^(\w{1,128}):([\x21-\x39\x3b-\x7e]+)(?::([\x21-\x39\x3b-\x7e]+))?$/
+const AWS_KEYS = /^([\w.-]{1,128}):([\x21-\x39\x3b-\x7e]+)(?::([\x21-\x39\x3b-\x7e]+))?$/
 
 /** Reads `ACCESS_KEY_ID:SECRET_ACCESS_KEY[:SESSION_TOKEN]`: none of the three holds a colon. */
 export function awsKeys(text: string): Parsed<AwsKeys> {

@@ -7,7 +7,8 @@ import t from 'tap'
 import { parse } from 'yaml'
 import { run } from '../../src/cli/program.ts'
 
-const FIXTURES = join(import.meta.dirname, '../fixtures/litellm')
+const ALL = join(import.meta.dirname, '../fixtures')
+const FIXTURES = join(ALL, 'litellm')
 
 async function gatewayctl(cwd: string, ...args: string[]) {
   const printed = { out: '', err: '' }
@@ -36,11 +37,14 @@ const leaves = (value: unknown): number => {
   return Object.values(value).reduce((sum: number, one) => sum + leaves(one), 0)
 }
 
-for (const file of readdirSync(FIXTURES)) {
-  t.test(`${file} becomes files that pass the check, and a report of each key`, async t => {
+const sources = ['litellm', 'portkey', 'openrouter'].flatMap(gateway =>
+  readdirSync(join(ALL, gateway)).map(file => [gateway, file] as const),
+)
+for (const [gateway, file] of sources) {
+  t.test(`${gateway}: ${file} becomes files that pass the check, and a report of each key`, async t => {
     const dir = t.testdir({})
-    const source = join(FIXTURES, file)
-    const imported = await gatewayctl(dir, 'import', 'litellm', source, '--out', 'new', '--json')
+    const source = join(ALL, gateway, file)
+    const imported = await gatewayctl(dir, 'import', gateway, source, '--out', 'new', '--json')
     t.equal(imported.code, 0, imported.err)
     const checked = await gatewayctl(dir, '--config', 'new/config/gateway.yaml', 'check')
     t.equal(checked.code, 0, checked.err)
@@ -48,9 +52,9 @@ for (const file of readdirSync(FIXTURES)) {
     t.equal(new Set(keys.map(({ key }) => key)).size, keys.length)
     t.equal(keys.length, leaves(parse(readFileSync(source, 'utf8'), { merge: true })))
     for (const { key, fate, note } of keys) t.ok(fate === 'carried' || note, key)
-    for (const path of filesBelow(join(dir, 'new'))) t.notMatch(readFileSync(path, 'utf8'), /canary/, path)
-    t.notMatch(imported.out, /canary/)
-    const again = await gatewayctl(dir, 'import', 'litellm', source, '--out', 'new')
+    for (const path of filesBelow(join(dir, 'new'))) t.notMatch(readFileSync(path, 'utf8'), /canary/i, path)
+    t.notMatch(imported.out, /canary/i)
+    const again = await gatewayctl(dir, 'import', gateway, source, '--out', 'new')
     t.equal(again.code, 1)
     t.match(again.err, /exists; nothing was written/)
   })
@@ -157,4 +161,55 @@ t.test('input that cannot be read is one clear error that repeats none of it', a
     t.notMatch(err, /canary/)
     t.equal(err.trim().split('\n').length, 1)
   }
+})
+
+t.test('strategies of Portkey become strategies of virtual models', async t => {
+  const dir = t.testdir({})
+  const routes = async (file: string) => {
+    await gatewayctl(dir, 'import', 'portkey', join(ALL, 'portkey', file), '--out', file, '--name', 'main')
+    return parse(readFileSync(join(dir, file, 'config/routes.d/imported.yaml'), 'utf8')).virtual_models
+  }
+  t.strictSame((await routes('conditional.json')).at(-1), {
+    id: 'main',
+    use: [
+      { model: 'google-ai-studio/gemini-2.5-pro', when: { tags: { user_plan: 'paid' } } },
+      { model: 'mistral/mistral-small-latest', when: { tags: { team: ['a', 'b'], region: 'eu' } } },
+      'mistral/mistral-small-latest',
+    ],
+  })
+  t.strictSame((await routes('fallback.json')).slice(2), [
+    {
+      id: 'main.3',
+      hidden: true,
+      strategy: 'weight',
+      use: [
+        { model: 'azure/gpt-4o', weight: 0.7 },
+        { model: 'groq/llama-3.3-70b-versatile', weight: 0.3 },
+      ],
+    },
+    { id: 'main', use: ['main.1', 'main.2', 'main.3'] },
+  ])
+  t.strictSame(await routes('any-model.json'), [
+    {
+      id: 'main/*',
+      strategy: 'weight',
+      use: [
+        { model: 'openai/*', weight: 3 },
+        { model: 'openai-2/*', weight: 1 },
+      ],
+    },
+  ])
+})
+
+t.test('files that a file includes are part of the import', async t => {
+  const more = 'model_list: [{ model_name: more, litellm_params: { model: openai/gpt-5-mini } }]\n'
+  const main = 'include: [more.yaml]\nmodel_list: [{ model_name: main, litellm_params: { model: openai/gpt-5 } }]\n'
+  const dir = t.testdir({ 'config.yaml': main, 'more.yaml': more })
+  const { out } = await gatewayctl(dir, 'import', 'litellm', 'config.yaml', '--out', 'new', '--json')
+  const { models } = parse(readFileSync(join(dir, 'new/config/models.d/imported.yaml'), 'utf8'))
+  t.strictSame(
+    models.map(({ id }: { id: string }) => id),
+    ['main', 'more'],
+  )
+  t.match(JSON.parse(out).keys[0], { key: 'include', fate: 'carried' })
 })

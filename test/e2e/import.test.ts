@@ -12,7 +12,7 @@ import { SILENCE, startAnyProvider } from '../helpers/any-provider.ts'
 import { commandsOf } from '../helpers/commands.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
 
-const FIXTURES = fileURLToPath(new URL('../fixtures/litellm', import.meta.url))
+const FIXTURES = fileURLToPath(new URL('../fixtures', import.meta.url))
 const { origin, account } = await startAnyProvider(t)
 
 interface Imported {
@@ -27,7 +27,7 @@ function namesOf(file: string, { keys }: Imported): string[] {
   const names = (model_list as { model_name: string }[])
     .filter((_, index) => isCarried(`model_list[${index}].model_name`))
     .map(({ model_name: name }) =>
-      name === '*' ? 'gpt-4o-mini' : name.replace('*', name.startsWith('claude') ? 'sonnet-4-5' : 'some-model'),
+      name === '*' ? 'new-model' : name.replace('*', name.startsWith('claude') ? 'sonnet-4-5' : 'some-model'),
     )
   const aliases = Object.keys(router_settings?.model_group_alias ?? {}).filter(alias =>
     keys.some(({ key, fate }) => key.startsWith(`router_settings.model_group_alias.${alias}`) && fate === 'carried'),
@@ -61,15 +61,18 @@ const gateway = await startGateway(t, {
   },
 })
 
-for (const name of readdirSync(FIXTURES).filter(one => one !== 'odd.yaml')) {
-  t.test(`every name of ${name} answers`, async t => {
-    const file = join(FIXTURES, name)
+const sources = ['litellm', 'portkey', 'openrouter'].flatMap(format =>
+  readdirSync(join(FIXTURES, format)).map(file => [format, file] as const),
+)
+for (const [format, name] of sources.filter(([, file]) => file !== 'odd.yaml')) {
+  t.test(`every name of ${format}/${name} answers`, async t => {
+    const file = join(FIXTURES, format, name)
     const out = join(t.testdir({}), 'new')
     let printed = ''
     const print = (text: unknown) => {
       printed += String(text)
     }
-    await run(['import', 'litellm', file, '--out', out, '--json'], { env: {}, cwd: out, out: print, err: print })
+    await run(['import', format, file, '--out', out, '--json'], { env: {}, cwd: out, out: print, err: print })
     const imported = JSON.parse(printed) as Imported
     for (const folder of ['providers.d', 'config/models.d', 'config/routes.d']) {
       const [from, to] = [join(out, folder), join(gateway.dir, folder)]
@@ -81,9 +84,11 @@ for (const name of readdirSync(FIXTURES).filter(one => one !== 'odd.yaml')) {
     }
     const reloaded = await gateway.admin('POST', '/reload')
     t.equal(reloaded.status, 200, await reloaded.text())
-    const names = namesOf(file, imported)
+    const names =
+      format === 'litellm' ? namesOf(file, imported) : [name === 'any-model.json' ? `${format}/new` : format]
     const listed = (await (await gateway.get('/v1/models')).json()) as { data: { id: string; operations: string[] }[] }
-    const inner = (name: string) => !names.includes(name) && /\.(?:own|\d)$|\*/.test(name)
+    const inner = (name: string) =>
+      !names.includes(name) && (name.includes('*') || names.some(one => name.startsWith(`${one}.`)))
     t.strictSame(listed.data.map(({ id }) => id).filter(inner), [])
     for (const model of names) {
       const shown = (await (await gateway.get(`/v1/models/${encodeURIComponent(model)}`)).json()) as {
@@ -116,7 +121,7 @@ function here(text: string, { set }: Imported): string {
   )
   let replaced = JSON.stringify({ ...manifest, base_url: base })
   for (const { name, value } of set) {
-    const secret = /JSON/.test(value) ? account : /ACCESS_KEY_ID/.test(name) ? 'AKIAEXAMPLE' : 'us-east-1'
+    const secret = /JSON/.test(value) ? account : /^A$|ACCESS_KEY_ID/.test(name) ? 'AKIAEXAMPLE' : 'us-east-1'
     replaced = replaced.replaceAll(new RegExp(`\\$\\{${name}(?::-[^}]*)?\\}`, 'g'), () =>
       JSON.stringify(secret).slice(1, -1),
     )

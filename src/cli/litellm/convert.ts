@@ -1,6 +1,6 @@
 /** Converts a configuration of LiteLLM to files of ours. */
 import { readAliases, readFallbacks } from './fallbacks.ts'
-import { Catalogue } from './manifests.ts'
+import { Catalogue, contentsOf } from './manifests.ts'
 import { type Deployment, isServed } from './models.ts'
 import { NAME, type Names, Pools } from './names.ts'
 import { noteDeployment } from './params.ts'
@@ -19,9 +19,10 @@ export interface Converted {
   readonly variables: ReadonlyMap<string, string>
 }
 
-/** Reads `input`, the parsed file. */
-export async function convert(input: Section): Promise<Converted> {
+/** Reads `input`, the parsed file. `isWhole`: the files that it includes are part of it. */
+export async function convert(input: Section, isWhole = false): Promise<Converted> {
   const report = new Report()
+  if (isWhole) report.carried('include', 'the files are part of this import')
   const variables = new Variables()
   const names = await readModels(input, report)
   const fallbacks = readFallbacks(input, names, report)
@@ -29,15 +30,7 @@ export async function convert(input: Section): Promise<Converted> {
   const pools = new Pools(names, fallbacks, catalogue, report)
   const virtual = await pools.virtualModels()
   virtual.push(...readAliases(input, pools, report))
-  return {
-    manifests: new Map(
-      [...catalogue.manifests].map(([id, { head, models, open }]) => [id, { ...head, models, ...(open && { open }) }]),
-    ),
-    models: catalogue.models,
-    virtualModels: virtual,
-    lines: report.lines(input),
-    variables: variables.toSet,
-  }
+  return { ...contentsOf(catalogue), virtualModels: virtual, lines: report.lines(input), variables: variables.toSet }
 }
 
 async function readModels({ model_list, credential_list }: Section, report: Report): Promise<Names> {
@@ -90,6 +83,7 @@ const resolved = (params: Section): Section =>
 
 function issueOf(name: string, model: string): string | undefined {
   if (!NAME.test(name)) return 'a name has at most 128 printable ASCII characters and is not auto; rename it'
+  if (/:(?:floor|nitro)$/.test(name)) return 'a name that ends in :floor or :nitro chooses a strategy here; rename it'
   if (name.split('*').length > 2 || model.split('*').length > 2) return 'a name has one * at most; name each model'
   if (model.includes('*') && !name.includes('*')) return 'only a model_name with * can stand for many models'
   return undefined

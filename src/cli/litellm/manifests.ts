@@ -113,3 +113,12 @@ export class Catalogue {
     return { ...head, provider: id, name: String(manifest.name), ...address, ...settings, organizations: 'all' }
   }
 }
+
+/** Manifests and models as their files have them. */
+export function contentsOf({ manifests, models }: Catalogue) {
+  const files = [...manifests].map(([id, { head, models, open }]): [string, Section] => [
+    id,
+    { ...head, models, ...(open && { open }) },
+  ])
+  return { manifests: new Map(files), models }
+}

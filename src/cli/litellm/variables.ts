@@ -11,7 +11,7 @@ export class Variables {
     const named = /^os\.environ\/([A-Za-z_]\w*)$/.exec(written)?.[1]
     const name = named ?? this.#literals.get(written) ?? this.#free(purpose)
     if (!named) this.#literals.set(written, name)
-    this.toSet.set(name, named ? 'as it was for LiteLLM' : 'the text that the imported file holds')
+    this.toSet.set(name, named ? 'as it was before' : 'the text that the imported file holds')
     return `\${${name}${lacking}}`
   }
 

@@ -1,0 +1,46 @@
+/** Converts a request or a preset of OpenRouter, with `models` and `provider` preferences, to files of ours. */
+import type { Converted } from './litellm/convert.ts'
+import { Catalogue, contentsOf } from './litellm/manifests.ts'
+import { defaultsOf } from './litellm/params.ts'
+import { upstreamOf } from './litellm/providers.ts'
+import { Report } from './litellm/report.ts'
+import { listOf, type Section, sectionOf, textOf } from './litellm/sections.ts'
+import { Variables } from './litellm/variables.ts'
+
+/** Fields that each request brings with it. */
+const OF_REQUEST = ['messages', 'prompt', 'stream', 'user', 'tools', 'tool_choice', 'session_id', 'usage']
+
+/** Reads `input`, the parsed JSON; `name` becomes the model that clients call. */
+export async function convertOpenrouter(input: Section, name: string): Promise<Converted> {
+  const report = new Report()
+  const variables = new Variables()
+  const catalogue = new Catalogue(variables, new Set([name]))
+  const isInner = Object.keys(sectionOf(input.config)).length > 0
+  const preset = isInner ? sectionOf(input.config) : input
+  const key = (field: string) => (isInner ? `config.${field}` : field)
+  const models = [...new Set([preset.model, ...listOf(preset.models)].map(textOf).filter(one => one !== undefined))]
+  const preferences = sectionOf(preset.provider)
+  const body = Object.keys(preferences).length > 0 ? { extra_body: { provider: preferences } } : {}
+  const use: string[] = []
+  let overrides: Section = {}
+  for (const model of models) {
+    const bare = model.replace(/^openrouter\/(?!auto$)/, '')
+    const params = { ...body, model: `openrouter/${bare}` }
+    const upstream = (await upstreamOf(params, 'chat'))!
+    const deployment = { upstream, params, info: { mode: 'chat' }, at: '' }
+    use.push(await catalogue.add(bare, deployment, true))
+    overrides = defaultsOf({ ...deployment, params: preset }, new Report())
+  }
+  for (const field of Object.keys(overrides)) report.carried(key(field), 'defaults of the virtual model')
+  const system = textOf(preset.system) ?? textOf(preset.system_prompt)
+  for (const field of ['system', 'system_prompt']) report.carried(key(field), 'system of the virtual model')
+  for (const field of ['model', 'models']) report.carried(key(field), 'targets of the virtual model, in order')
+  for (const field of ['name', 'slug', 'id']) report.changed(field, 'the name of the virtual model is that of --name')
+  report.carried(key('provider'), 'quirks.default of the manifest: OpenRouter goes on choosing by it')
+  report.changed(key('route'), 'a further target is tried after any failure that allows it')
+  for (const field of OF_REQUEST) report.lost(key(field), 'clients send it')
+  for (const field of ['transforms', 'plugins']) report.lost(key(field), 'clients may send it to the model openrouter')
+  const defaults = Object.keys(overrides).length > 0 ? { defaults: overrides } : {}
+  const virtual = use.length > 0 ? [{ id: name, use, ...defaults, ...(system !== undefined && { system }) }] : []
+  return { ...contentsOf(catalogue), virtualModels: virtual, lines: report.lines(input), variables: variables.toSet }
+}

@@ -1,0 +1,272 @@
+/** Converts a config of Portkey, its JSON of strategies and targets, to files of ours. */
+import type { Converted } from './litellm/convert.ts'
+import { Catalogue, contentsOf } from './litellm/manifests.ts'
+import { type Deployment, isServed } from './litellm/models.ts'
+import { defaultsOf } from './litellm/params.ts'
+import { upstreamOf } from './litellm/providers.ts'
+import { Report } from './litellm/report.ts'
+import { listOf, type Section, sectionOf, textOf } from './litellm/sections.ts'
+import { Variables } from './litellm/variables.ts'
+
+/** Prefixes of LiteLLM by provider, where the names differ. */
+const PREFIXES: Readonly<Record<string, string>> = {
+  'azure-openai': 'azure',
+  'azure-ai': 'azure_ai',
+  'vertex-ai': 'vertex_ai',
+  google: 'gemini',
+  'together-ai': 'together_ai',
+  'mistral-ai': 'mistral',
+  'fireworks-ai': 'fireworks_ai',
+  'perplexity-ai': 'perplexity',
+  'x-ai': 'xai',
+  jina: 'jina_ai',
+}
+/** Providers that the name of a stored credential may begin with. */
+const KNOWN = [
+  ...Object.keys(PREFIXES),
+  'openai',
+  'anthropic',
+  'bedrock',
+  'azure',
+  'cohere',
+  'groq',
+  'openrouter',
+  'deepseek',
+  'ollama',
+  'cerebras',
+  'mistral',
+  'gemini',
+]
+
+/** A target with what it stands for in files of ours. */
+interface Leaf {
+  readonly target: string
+  readonly overrides: Section
+}
+
+/** Reads `input`, the parsed config; `name` becomes the model that clients call. */
+export async function convertPortkey(input: Section, name: string): Promise<Converted> {
+  const converter = new PortkeyConverter(name)
+  const report = converter.report
+  report.lost('cache', 'projects turn it on: gatewayctl projects update --cache-ttl')
+  report.lost('retry', 'set attempts of the filter route')
+  await converter.convert(input)
+  const { catalogue, variables, virtual } = converter
+  return { ...contentsOf(catalogue), virtualModels: virtual, lines: report.lines(input), variables: variables.toSet }
+}
+
+class PortkeyConverter {
+  readonly report = new Report()
+  readonly variables = new Variables()
+  readonly catalogue: Catalogue
+  readonly virtual: Section[] = []
+  readonly #name: string
+  #next = 1
+
+  constructor(name: string) {
+    this.#name = name
+    this.catalogue = new Catalogue(this.variables, new Set([name, `${name}/*`]))
+  }
+
+  /** Adds the virtual model of the whole config: a pattern where a target takes any model. */
+  async convert(input: Section): Promise<void> {
+    const made = await this.#group(input, '', true)
+    if (made.use.length === 0) return
+    const isPattern = made.use.some(one => String(typeof one === 'string' ? one : sectionOf(one).model).includes('*'))
+    this.virtual.push({ id: isPattern ? `${this.#name}/*` : this.#name, ...made })
+  }
+
+  /** The targets of a config, or of a target that has a strategy of its own. */
+  async #group(config: Section, at: string, isRoot: boolean): Promise<Section & { readonly use: readonly unknown[] }> {
+    const key = (name: string) => (at ? `${at}.${name}` : name)
+    const strategy = sectionOf(config.strategy)
+    const mode = textOf(strategy.mode) ?? 'single'
+    const targets = Array.isArray(config.targets) ? config.targets.map(sectionOf) : [config]
+    const hasList = Array.isArray(config.targets)
+    this.report.carried(key('strategy.mode'), 'the strategy of a virtual model')
+    for (const name of ['on_status_codes', 'onStatusCodes']) {
+      this.report.changed(key(`strategy.${name}`), 'a further target is tried after any failure that allows it')
+    }
+    const used: { readonly target: string; readonly written: Section }[] = []
+    for (const [index, written] of targets.entries()) {
+      const target = await this.#target(inherited(config, written), hasList ? key(`targets[${index}]`) : at, isRoot)
+      if (target !== undefined) used.push({ target, written })
+    }
+    if (mode === 'loadbalance') return { strategy: 'weight', use: weighted(used, key, targets, this.report) }
+    if (mode === 'conditional') return { use: this.#conditional(strategy, used, key) }
+    const first = mode === 'single' ? used.slice(0, 1) : used
+    return { use: first.map(({ target }) => target) }
+  }
+
+  /** The name of a target in `use`; undefined for one that is not carried. */
+  async #target(written: Section, at: string, isRoot: boolean): Promise<string | undefined> {
+    const key = (name: string) => (at ? `${at}.${name}` : name)
+    if (Array.isArray(written.targets)) {
+      const group = await this.#group(written, at, false)
+      if (group.use.length === 0) return undefined
+      const id = this.#inner()
+      this.virtual.push({ id, hidden: true, ...group })
+      return id
+    }
+    const leaf = await this.#leaf(written, at, isRoot)
+    if (!leaf) return undefined
+    for (const name of ['name', 'weight']) this.report.carried(key(name))
+    if (Object.keys(leaf.overrides).length === 0) return leaf.target
+    if (leaf.target.includes('*')) {
+      this.report.lost(key('override_params'), 'name the model in override_params too, or set the fields in the client')
+      return leaf.target
+    }
+    const id = this.#inner()
+    this.virtual.push({ id, hidden: true, use: [leaf.target], overrides: leaf.overrides })
+    return id
+  }
+
+  async #leaf(written: Section, at: string, isRoot: boolean): Promise<Leaf | undefined> {
+    const { report } = this
+    const key = (name: string) => (at ? `${at}.${name}` : name)
+    const overrides = sectionOf(written.override_params)
+    const slug = textOf(written.provider) ?? textOf(written.virtual_key)
+    const [, ofModel, bare] = /^@([^/]+)\/(.+)$/.exec(textOf(overrides.model) ?? '') ?? []
+    const provider = providerOf(ofModel === undefined ? slug : `@${ofModel}`)
+    const model = bare ?? textOf(overrides.model)
+    if (provider === undefined || (model === undefined && !isRoot)) {
+      const why = provider === undefined ? 'name its provider' : 'name its model in override_params'
+      report.lost(at || 'provider', `${why}; a stored credential does not say it`)
+      return undefined
+    }
+    const params = paramsOf(written, provider, model ?? '*')
+    const upstream = await upstreamOf(params, undefined)
+    const deployment: Deployment | undefined = upstream && { upstream, params, info: {}, at: at || 'config' }
+    if (!deployment || !isServed(deployment)) {
+      report.lost(at || 'provider', 'no packaged provider has this name; write a manifest (docs/extending.md)')
+      return undefined
+    }
+    const own = variableOf(ofModel ?? slug ?? provider)
+    const isStored = params.api_key === undefined && (ofModel !== undefined || slug !== provider)
+    if (isStored) Object.assign(params, { api_key: `os.environ/${own}` })
+    for (const name of ['provider', 'virtual_key', 'custom_host']) report.carried(key(name), 'a manifest')
+    for (const name of Object.keys(written).filter(one =>
+      /^(?:aws|vertex|azure)_|^resource_name$|^deployment_id$/.test(one),
+    ))
+      report.carried(key(name), 'the manifest')
+    report.changed(key('api_key'), 'a variable takes the place of the text')
+    report.changed(key('request_timeout'), 'timeouts.total of the manifest')
+    report.carried(key('override_params.model'), 'the target')
+    const fields = defaultsOf({ ...deployment, params: overrides, at: '' }, new Report())
+    for (const field of Object.keys(fields))
+      report.carried(key(`override_params.${field}`), 'overrides of a virtual model')
+    const target =
+      model === undefined
+        ? await this.catalogue.addOpen(deployment)
+        : await this.catalogue.add(upstream!.model, deployment, true)
+    if (isStored) this.variables.toSet.set(own, 'the credential that is stored at Portkey')
+    return { target, overrides: fields }
+  }
+
+  /** Conditions on metadata become conditions on tags. */
+  #conditional(
+    strategy: Section,
+    used: readonly { readonly target: string; readonly written: Section }[],
+    key: (name: string) => string,
+  ) {
+    const { report } = this
+    const targetOf = (name: unknown) => used.find(({ written }) => written.name === name)?.target
+    const use: unknown[] = []
+    for (const [index, condition] of listOf(strategy.conditions).entries()) {
+      const { query, then } = sectionOf(condition)
+      const [tags, target] = [tagsOf(sectionOf(query)), targetOf(then)]
+      const at = key(`strategy.conditions[${index}]`)
+      if (tags && target !== undefined) {
+        use.push({ model: target, when: { tags } })
+        report.changed(at, 'a condition on tags; clients send x-gateway-tags or metadata')
+      } else report.lost(at, 'only $eq and $in of metadata are conditions; see docs/rules.md for those on models')
+    }
+    const fallback = targetOf(strategy.default)
+    if (fallback !== undefined) use.push(fallback)
+    report.carried(key('strategy.default'), 'the last target')
+    return use
+  }
+
+  #inner(): string {
+    return `${this.#name}.${this.#next++}`
+  }
+}
+
+/** A target has what stands around it, but for the strategy and the targets. */
+function inherited(config: Section, target: Section): Section {
+  const { strategy, targets, weight, name, ...around } = config
+  const merged = { ...snake(around), ...snake(target) }
+  return {
+    ...merged,
+    override_params: { ...sectionOf(snake(around).override_params), ...sectionOf(snake(target).override_params) },
+  }
+}
+
+/** Writes keys in snake case: Portkey takes them in camel case too. */
+const snake = (section: Section): Section =>
+  Object.fromEntries(
+    Object.entries(section).map(([key, value]) => [key.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`), value]),
+  )
+
+const variableOf = (slug: string): string => `${slug.replace(/^@/, '').replace(/\W/g, '_').toUpperCase()}_API_KEY`
+
+function providerOf(slug: string | undefined): string | undefined {
+  if (slug === undefined) return undefined
+  const bare = slug.replace(/^@/, '').toLowerCase()
+  if (!slug.startsWith('@') && !/-[0-9a-f]{4,}$/.test(bare)) return bare
+  return KNOWN.toSorted((one, other) => other.length - one.length).find(one => bare.startsWith(one))
+}
+
+function paramsOf(written: Section, provider: string, model: string): Record<string, unknown> {
+  const resource = textOf(written.azure_resource_name) ?? textOf(written.resource_name)
+  const deployment = textOf(written.azure_deployment_id) ?? textOf(written.deployment_id)
+  const milliseconds = Number(written.request_timeout)
+  const params = {
+    model: `${PREFIXES[provider] ?? provider}/${deployment ?? model}`,
+    api_key: written.api_key,
+    api_base: written.custom_host ?? (resource === undefined ? undefined : `https://${resource}.openai.azure.com`),
+    aws_region_name: written.aws_region,
+    aws_access_key_id: written.aws_access_key_id,
+    aws_secret_access_key: written.aws_secret_access_key,
+    aws_session_token: written.aws_session_token,
+    vertex_project: written.vertex_project_id,
+    vertex_location: written.vertex_region,
+    timeout: milliseconds > 0 ? milliseconds / 1000 : undefined,
+  }
+  return Object.fromEntries(Object.entries(params).filter(([, value]) => value !== undefined))
+}
+
+/** Targets with their shares; one of weight zero gets no requests at Portkey. */
+function weighted(
+  used: readonly { readonly target: string; readonly written: Section }[],
+  key: (name: string) => string,
+  targets: readonly Section[],
+  report: Report,
+) {
+  for (const [index, { weight }] of targets.entries()) {
+    if (weight === 0) report.changed(key(`targets[${index}].weight`), 'a target without a share is left out')
+  }
+  return used
+    .filter(({ written }) => written.weight !== 0)
+    .map(({ target, written }) => {
+      const weight = Number(written.weight)
+      return weight > 0 ? { model: target, weight } : target
+    })
+}
+
+/** `{"metadata.plan": {"$eq": "paid"}}` → `{plan: "paid"}`; undefined for any other form. */
+function tagsOf(query: Section): Section | undefined {
+  const parts = Array.isArray(query.$and) ? query.$and.map(sectionOf) : [query]
+  const tags: Record<string, unknown> = {}
+  for (const [path, test] of parts.flatMap(part => Object.entries(part))) {
+    const name = /^metadata\.([\w.-]{1,64})$/.exec(path)?.[1]
+    const { $eq, $in, ...others } = sectionOf(test)
+    const value = typeof test === 'string' ? test : ($eq ?? $in)
+    const isText =
+      typeof value === 'string' ||
+      (Array.isArray(value) && value.length > 0 && value.every(one => typeof one === 'string'))
+    if (name === undefined || Object.keys(others).length > 0 || !isText) return undefined
+    tags[name] = value
+  }
+  return Object.keys(tags).length > 0 ? tags : undefined
+}
