@@ -47,8 +47,9 @@ export class Secrets implements SecretReader {
   #values: readonly [current: Set<string>, before: ReadonlySet<string>] = [new Set(), new Set()]
 
   constructor({ env, isRead = true }: SecretsOptions) {
-    const call: typeof callEndpoint = (url, request) => callEndpoint(url, { ...request, egress: this.#egress })
-    this.#context = { env, home: env.HOME || '/', call }
+    const egress = () => this.#egress
+    const call: typeof callEndpoint = (url, request) => callEndpoint(url, { ...request, egress: egress() })
+    this.#context = { env, home: env.HOME || '/', call, egress }
     this.#isRead = isRead
   }
 

@@ -1,6 +1,8 @@
 /** Sends requests to secret managers, says why they fail, and finds fields of secrets. */
 import { readFile } from 'node:fs/promises'
 import { type Env, systemErrorText } from '../config/reference.ts'
+import { ProxyError } from '../egress/tunnel.ts'
+import type { Egress } from '../lib/egress.ts'
 import { didYouMean } from '../lib/nearest.ts'
 import { cleanText } from '../secrets/redact.ts'
 import type { CredentialSources } from '../upstream/auth/credential-sources.ts'
@@ -15,13 +17,15 @@ export interface ManagerContext {
   /** Home folder of the user. */
   readonly home: string
   readonly call: typeof callEndpoint
+  readonly egress?: () => Egress | undefined
 }
 
 /** Where keys and tokens of clouds are found. */
-export const sourcesOf = ({ env, home, call }: ManagerContext): CredentialSources => ({
+export const sourcesOf = ({ env, home, call, egress }: ManagerContext): CredentialSources => ({
   env,
   home,
   call,
+  egress: egress?.(),
   async read(path) {
     try {
       return await readFile(path, 'utf8')
@@ -50,7 +54,8 @@ export async function answerOf(
     const place = `${who} at ${new URL(url).origin}`
     if (status === 504) throw new Error(`${place} did not answer within ${DEADLINE_MS / 1000} s`)
     const { code } = cause ?? {}
-    throw new Error(`${place} cannot be reached${typeof code === 'string' ? `: ${code}` : ''}`)
+    const why = cause instanceof ProxyError ? cause.message : code
+    throw new Error(`${place} cannot be reached${typeof why === 'string' ? `: ${why}` : ''}`)
   }
 }
 

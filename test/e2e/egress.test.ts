@@ -116,9 +116,11 @@ const provider = (base_url: string, rest: object = {}) => {
   return { base_url, allow_http: true, models: [{ ...testMapping, model }], ...rest }
 }
 /** The examples of the page: for gateway.yaml, and for a manifest. */
-const [forAll, forOne] = [...readFileSync('docs/egress.md', 'utf8').matchAll(/```yaml\n([\s\S]*?)```/g)].map(
-  ([, text]) => parse(text!) as { egress: object },
-) as [{ egress: object }, { egress: object }]
+const page = readFileSync('docs/egress.md', 'utf8')
+const exampleAt = (pattern: RegExp) => parse(pattern.exec(page)![1]!) as { egress: object }
+const forAll = exampleAt(/```yaml\n([\s\S]*?)```/)
+const forOne = exampleAt(/^`(egress: .*)`$/m)
+
 const gateway = await startGateway(t, {
   providers: {
     plain: provider('http://plain.test/v1'),
@@ -152,7 +154,7 @@ const gateway = await startGateway(t, {
     { id: 'voice', name: 'voice', family: 'test', input: ['text'], output: ['text'], operations: ['realtime'] },
   ],
   config: {
-    ...forAll,
+    egress: { ...forAll.egress, ca: '../tls/authority.pem' },
     server: { fetch_from: ['http://pictures.test'] },
     auth: {
       jwt: [{ issuer: 'login', audience: 'gateway', jwks_uri: 'http://login.test/keys', default_project: 'default' }],

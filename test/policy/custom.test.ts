@@ -82,6 +82,7 @@ t.test('faults name their place, and of a secret nothing is repeated', async t =
     ],
     [{ auth: '{ scheme: aws-sigv4, region: a, source: default, profile: b }' }, /only the operator/],
     [{ allow_http: 'true' }, /only the operator of the gateway can set "allow_http"/],
+    [{ egress: '{ proxy: none }' }, /only the operator of the gateway can set "egress"/],
     [{ base_url: 'https://{region}.mine.example/v1' }, /is not allowed in a custom provider's address/],
     [{ base_url: 'https://user:pass@mine.example/v1' }, /an address must not contain a credential/],
     [{ name: `"${'x'.repeat(65_536)}"` }, /at most 65536 characters/],

@@ -1,9 +1,22 @@
 /** Secrets of Vault: both versions of key-value stores, tokens, roles, namespaces, policies and failures. */
 import t, { type Test } from 'tap'
+import { loadFiles } from '../../src/config/load.ts'
 import type { SecretSettings } from '../../src/config/schemas/secrets.ts'
 import { Secrets } from '../../src/references/index.ts'
 import { maskAll } from '../../src/secrets/known.ts'
-import { ref } from '../config/kit.ts'
+import {
+  base,
+  GATEWAY,
+  gatewayYaml,
+  KEY,
+  PROVIDER,
+  providerYaml,
+  ref,
+  refusal,
+  TEAM,
+  writeFiles,
+} from '../config/kit.ts'
+import { startConnectProxy } from '../helpers/connect-proxy.ts'
 import { DELETED, startVault } from '../helpers/vault.ts'
 
 type Options = Parameters<typeof startVault>[1]
@@ -164,4 +177,23 @@ t.test('a failure says what was wrong and shows no secret', async t => {
   t.equal(await away.read('secret/acme#key'), 'failed: Vault at http://127.0.0.1:1 cannot be reached: ECONNREFUSED')
   const none = await reading(t, {}, {}, { VAULT_ADDR: 'vault' })
   t.match(await none.read('secret/acme#key'), /the address of Vault, "vault", is none such as/)
+})
+
+t.test('a secret is read through the proxy of gateway.yaml, and a refusal names it', async t => {
+  const vault = await startVault(t, { mounts: mounts() })
+  const port = Number(new URL(vault.url).port)
+  const proxy = await startConnectProxy(t, { route: target => (target === 'vault.test:80' ? port : undefined) })
+  const env = { VAULT_ADDR: 'http://vault.test', VAULT_TOKEN: 'hvs.operator', PROXY: `127.0.0.1:${proxy.port}` }
+  const path = writeFiles(t.testdir(), {
+    ...base,
+    [GATEWAY]: `${gatewayYaml}egress: { proxy: "${ref('PROXY')}" }\n`,
+    [PROVIDER]: providerYaml.replace(KEY, `"${ref('vault:secret/acme#key')}"`).replace(TEAM, 'team'),
+  })
+  const load = () => loadFiles(path, { env, secrets: new Secrets({ env }) })
+  const { providers } = await load()
+  t.match(providers[0]!.value.auth, { secret: 'sk-acme-v2' })
+  t.ok(new Set(proxy.taken()).has('vault.test:80'))
+  proxy.refuse(403)
+  const refused = `Vault at http://vault.test cannot be reached: the proxy ${env.PROXY} refused the connection with status 403`
+  t.match(await refusal(load()), refused)
 })
