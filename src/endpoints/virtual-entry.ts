@@ -3,7 +3,7 @@ import type { CatalogEntry } from '../codecs/catalog-entry.ts'
 import type { VirtualModel } from '../core/catalog.ts'
 import { isFree } from '../core/offer.ts'
 import type { Mapping, Model } from '../core/translator.ts'
-import { resolve } from '../routing/resolve.ts'
+import { resolveAny } from '../routing/resolve.ts'
 import { allTargetsOf } from '../routing/virtual-models.ts'
 import { entryOf, nameOf } from './model-entry.ts'
 import { type Flags, shownMappings, type View } from './model-view.ts'
@@ -16,8 +16,7 @@ interface Shown {
 
 /** The targets that the caller may see. */
 export const shownTargets = (virtual: VirtualModel, view: View, wanted: Flags, day: string): readonly Shown[] =>
-  allTargetsOf(virtual, view.catalog).flatMap(name => {
-    const meant = resolve(view.catalog, name)
+  resolveAny(view.catalog, allTargetsOf(virtual, view.catalog)).flatMap(meant => {
     if (meant.kind !== 'model') return []
     const { model, provider } = meant
     const mappings = shownMappings(model, view, wanted, day).filter(one => !provider || one.provider === provider)

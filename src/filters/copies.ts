@@ -7,7 +7,8 @@ import type { Op, Ops } from '../core/ops.ts'
 import type { Services } from '../core/ports.ts'
 import { pump, type Sink } from '../core/pump.ts'
 import type { Route } from '../core/snapshot.ts'
-import { Form } from '../lib/body.ts'
+import { isObject } from '../json/json.ts'
+import { Form, Upload } from '../lib/body.ts'
 import { errors } from '../lib/error.ts'
 import { meters } from '../metering/meter.ts'
 import { isCopy, markCopy } from './copy.ts'
@@ -49,7 +50,7 @@ export class Copies {
     const source = {
       id: ex.id,
       snapshot: ex.snapshot,
-      request: request!,
+      request: withOwnFiles(request!),
       input: { values: input.values, native: input.native },
     }
     const copy = new Promise<void>(resolve => setImmediate(resolve))
@@ -112,6 +113,21 @@ interface Source {
   readonly request: Ops[Op]
   readonly input: Pick<Exchange['input'], 'values' | 'native'>
   readonly access: Exchange['caller']['access']
+}
+
+/** Copies the files of a request, whose bytes are released once its answer begins. */
+function withOwnFiles(request: Ops[Op]): Ops[Op] {
+  const copy = Object.assign({}, request)
+  for (const [name, value] of Object.entries(copy)) {
+    Reflect.set(copy, name, Array.isArray(value) ? value.map(withOwnFile) : withOwnFile(value))
+  }
+  return copy
+}
+
+function withOwnFile(value: unknown): unknown {
+  if (value instanceof Upload) return new Upload([...value.pieces], value.contentType, value.extension)
+  if (!isObject(value) || !(value.file instanceof Upload)) return value
+  return Object.assign({}, value, { file: withOwnFile(value.file) })
 }
 
 /** False for what outlives its request or costs nothing, for large bodies, and for organizations that keep no data. */

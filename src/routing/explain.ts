@@ -1,5 +1,6 @@
 /** Explains the choice of `route` for a request and each candidate. Changes no stored state. */
 
+import type { Catalog } from '../core/catalog.ts'
 import type { Tool } from '../core/chat-request.ts'
 import { isLive, isOver, offerOf, serves } from '../core/offer.ts'
 import type { Operation } from '../core/operation.ts'
@@ -7,7 +8,7 @@ import type { Ops } from '../core/ops.ts'
 import type { Circuits, ExplainedCandidate, ExplainedRoute, RouteQuestion, Services } from '../core/ports.ts'
 import type { Route, Snapshot } from '../core/snapshot.ts'
 import type { Mapping } from '../core/translator.ts'
-import { errors } from '../lib/error.ts'
+import { errors, GatewayError } from '../lib/error.ts'
 import { labelsOf } from '../policy/labels.ts'
 import { candidateTargetOf } from './candidate.ts'
 import { namedModels, type PlannedModel, plansOf, type Skipped } from './named-models.ts'
@@ -18,7 +19,7 @@ import { circuitOf, offerCircuit, worstKey } from './provider-health.ts'
 import type { RoutingQuery } from './query.ts'
 import { groupsOf, type Ranked, Ranking } from './ranking.ts'
 import { capable } from './requirements.ts'
-import { resolve } from './resolve.ts'
+import { resolve, resolveAny } from './resolve.ts'
 import { ruleFor } from './rules.ts'
 import type { Settings } from './settings.ts'
 import { TargetQueue } from './target-queue.ts'
@@ -57,7 +58,7 @@ export function explainRoute(snapshot: Snapshot, memory: ExplainedState, questio
   const model = virtualOf(snapshot.catalog, rule?.use ?? asked)
   const conditional = (model ? allTargetsOf(model, snapshot.catalog) : [])
     .filter(name => !named.some(({ query }) => query.request.model === name))
-    .map(offer => ({ offer, reason: 'its condition "when" is not met' }))
+    .map(offer => ({ offer, reason: whyLeft(snapshot.catalog, offer) }))
   return {
     model: virtual,
     ...shown,
@@ -69,6 +70,17 @@ export function explainRoute(snapshot: Snapshot, memory: ExplainedState, questio
       ...skipped.map(({ named, error }) => ({ offer: named.query.request.model, reason: error.message })),
       ...conditional,
     ],
+  }
+}
+
+/** Why a target of a virtual model is no candidate. */
+function whyLeft(catalog: Catalog, name: string): string {
+  try {
+    resolve(catalog, name)
+    return 'its condition "when" is not met'
+  } catch (thrown) {
+    if (thrown instanceof GatewayError) return thrown.message
+    throw thrown
   }
 }
 
@@ -103,9 +115,9 @@ function explainModel(
 /** The operation of the endpoint that serves a model, with the options of its `route` filter. */
 function routeFor(snapshot: Snapshot, asked: string): { operation: Operation; settings: Settings } {
   const virtual = virtualOf(snapshot.catalog, asked)
-  const reference = resolve(snapshot.catalog, virtual ? allTargetsOf(virtual, snapshot.catalog)[0]! : asked)
+  const [reference] = resolveAny(snapshot.catalog, virtual ? allTargetsOf(virtual, snapshot.catalog) : [asked])
   const isAbout = ({ operation }: Route['endpoint']) =>
-    operation && (reference.kind !== 'model' || serves(reference.model, operation.name))
+    operation && (reference!.kind !== 'model' || serves(reference!.model, operation.name))
   const route = snapshot.routes().find(({ endpoint }) => isAbout(endpoint))
   const operation = route?.endpoint.operation
   const link = route?.chain.links.find(({ factory }) => factory.name === 'route')

@@ -141,14 +141,20 @@ function meaningsOf(
     return [use === undefined ? meaning : Object.assign({}, meaning, { virtual: written })]
   }
   const own = { ...(strategy === undefined ? {} : { strategy }) }
-  return targetsOf(model, query, random).map(target => ({
-    ...meaningOf(query, target.name),
-    ...own,
-    virtual: name + suffix,
-    preset: target.preset,
-    sorted: target.sorted,
-    through: target.through,
-  }))
+  const unknown: GatewayError[] = []
+  const meanings = targetsOf(model, query, random).flatMap((target): Meaning[] => {
+    const { preset, sorted, through } = target
+    try {
+      return [{ ...meaningOf(query, target.name), ...own, virtual: name + suffix, preset, sorted, through }]
+    } catch (thrown) {
+      if (!(thrown instanceof GatewayError)) throw thrown
+      // The name that a pattern leads to may exist at some of its targets alone.
+      unknown.push(thrown)
+      return []
+    }
+  })
+  if (meanings.length === 0) throw unknown[0]!
+  return meanings
 }
 
 function meaningOf({ catalog, principal, request }: RoutingQuery, written: string): Meaning {

@@ -2,7 +2,7 @@
 import type { Catalog, OpenModels } from '../core/catalog.ts'
 import { offerOf } from '../core/offer.ts'
 import type { Mapping, Model, Provider } from '../core/translator.ts'
-import { errors, type GatewayError } from '../lib/error.ts'
+import { errors, GatewayError } from '../lib/error.ts'
 import { anyOf, similar } from '../lib/nearest.ts'
 import { admits, type Payer } from './policy.ts'
 
@@ -67,6 +67,19 @@ export function resolve(catalog: Catalog, name: string, caller?: Caller): ModelR
     )
   }
   throw unknown(catalog, name, caller)
+}
+
+/** Resolves the names that exist. Throws the error of the first one where none does. */
+export function resolveAny(catalog: Catalog, names: readonly string[]): readonly ModelReference[] {
+  const found = names.flatMap(name => {
+    try {
+      return [resolve(catalog, name)]
+    } catch (thrown) {
+      if (thrown instanceof GatewayError) return []
+      throw thrown
+    }
+  })
+  return found.length > 0 ? found : [resolve(catalog, names[0]!)]
 }
 
 const find = (catalog: Catalog, id: string): Model | undefined => catalog.models.get(id) ?? catalog.aliases.get(id)

@@ -1,10 +1,12 @@
 /** Copies of requests that rules send to other models (docs/rules.md#mirrors). */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
+import { wavHead } from '../../src/lib/wav.ts'
 import { openBooks } from '../helpers/books.ts'
 import { commandsOf } from '../helpers/commands.ts'
 import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
 import { checkInvariants, metric } from '../helpers/invariants.ts'
+import { scripted } from '../helpers/scripted.ts'
 import { readEvents, textOf } from '../helpers/sse.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
@@ -20,7 +22,21 @@ const offer = (model: string, usd: string) => ({
 const example = /mirrors.yaml\n([\s\S]*?)```/.exec(readFileSync('docs/rules.md', 'utf8'))![1]!
 const names = ['second', 'trusted', 'all', 'none', 'moved', 'broken', 'slow', 'usual']
 const rule = (model: string, to: string, percent?: number) => ({ match: { model }, mirror: { to, percent } })
+const listener = await scripted(t)
+listener.answers({ json: { text: 'Hello.', language: 'english', duration: 1, segments: [] } })
+const hears = (id: string, name: string) => ({
+  base_url: listener.url.replace('/v1', `/${id}`),
+  wires: { transcriptions: 'openai.transcriptions' },
+  models: [{ model: name, id: `${name}-1`, pricing: { input_audio_hour: '0.36' } }],
+})
+const ears = ['ears', 'other-ears'].map(id => {
+  return { id, name: id, family: 'test', input: ['audio'], output: ['text'], operations: ['transcriptions'] }
+})
+const chats = [...names, 'shadow', 'bad', 'stuck'].map(id => {
+  return { id, name: id, family: 'test', input: ['text'], output: ['text'] }
+})
 const gateway = await startGateway(t, {
+  models: [...chats, ...ears],
   providers: {
     own: { base_url: upstream.url('own'), models: names.map(name => offer(name, '1')) },
     shadow: {
@@ -30,6 +46,8 @@ const gateway = await startGateway(t, {
       models: [offer('shadow', '3')],
     },
     bad: { base_url: upstream.url('bad'), models: [offer('bad', '3')] },
+    hears: hears('hears', 'ears'),
+    copies: hears('copies', 'other-ears'),
     stuck: { base_url: upstream.url('stuck'), models: [offer('stuck', '3')] },
   },
   config: {
@@ -54,6 +72,7 @@ const gateway = await startGateway(t, {
         // Copies are not copied, and no rule moves them.
         { match: { model: 'shadow' }, mirror: { to: 'bad', percent: 100 } },
         { match: { model: 'virtual' }, deny: 'Only for copies.' },
+        rule('ears', 'other-ears'),
       ],
     }),
   },
@@ -155,6 +174,22 @@ t.test('on each client wire', async t => {
     t.match((await copies(++made)).at(-1), { requested_model: 'shadow', outcome: 'ok' }, path)
     t.match((await upstream.record('shadow')).at(-1), { body: { model: 'shadow-1' } })
   }
+})
+
+t.test('a copy has the files of its request', async t => {
+  const { key } = await tenant()
+  const sound = Buffer.concat([wavHead(16_000, 3200), Buffer.alloc(3200, 5)])
+  for (let n = 0; n < 5; n++) {
+    const form = new FormData()
+    form.set('model', 'ears')
+    form.set('file', new Blob([sound]), 'a.wav')
+    const headers = { authorization: `Bearer ${key}` }
+    const answer = await fetch(`${gateway.url}/v1/audio/transcriptions`, { method: 'POST', headers, body: form })
+    t.equal(answer.status, 200, await answer.text())
+    t.match((await copies(++made)).at(-1), { requested_model: 'other-ears', outcome: 'ok' })
+  }
+  for (const { path, body } of listener.got) t.ok(body.includes(sound), path)
+  t.equal(listener.got.filter(({ path }) => path.startsWith('/copies')).length, 5)
 })
 
 t.test('large bodies and organizations that keep no data are not copied', async t => {

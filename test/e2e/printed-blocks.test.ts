@@ -49,17 +49,35 @@ const folder = async (t: Pick<Test, 'teardown'>): Promise<string> => {
   return made
 }
 
+const ROUTED = { models: './models.d', providers: '../providers.d', routes: './routes.d' }
+/** A provider that pages of routes name. */
+const claude = {
+  provider: 'claude',
+  name: 'Claude',
+  base_url: 'https://claude.example/v1',
+  auth: { scheme: 'bearer', secret: 'sk-any' },
+  wires: { chat: 'anthropic.messages' },
+  models: [{ model: 'second', id: 'second-1', pricing: { prompt: '1', completion: '1' } }],
+}
+
 /** Loads a file, or a part of `gateway.yaml`, over the packaged catalogue. */
 async function loaded(t: Test, text: string): Promise<void> {
   const dir = await folder(t)
   const shipped = parse(textOf('config/gateway.yaml')) as object
   const values = parse(text) as Record<string, unknown>
   const files: Record<string, string> = { 'config/gateway.yaml': stringify(shipped) }
+  const isRoutes = 'virtual_models' in values || 'rules' in values
   if ('provider' in values) files['providers.d/printed.yaml'] = text
   else if ('models' in values || 'aliases' in values) files['config/models.d/printed.yaml'] = text
-  else files['config/gateway.yaml'] = stringify({ ...shipped, ...values })
-  const model = 'models: [{ id: acme-large, name: Acme Large, family: acme, input: [text, image], output: [text] }]'
-  files['config/models.d/acme.yaml'] = model
+  else if (isRoutes) {
+    files['config/routes.d/printed.yaml'] = text
+    files['config/gateway.yaml'] = stringify({ ...shipped, catalog: { extends: 'packaged', ...ROUTED } })
+    files['providers.d/claude.yaml'] = stringify(claude)
+  } else files['config/gateway.yaml'] = stringify({ ...shipped, ...values })
+  const models = ['acme-large', 'first', 'second', 'third'].map(id => {
+    return { id, name: id, family: 'acme', input: ['text', 'image'], output: ['text'] }
+  })
+  files['config/models.d/acme.yaml'] = stringify({ models })
   for (const [name, text] of Object.entries(files)) {
     await mkdir(dirname(join(dir, name)), { recursive: true })
     await writeFile(join(dir, name), text)

@@ -205,7 +205,10 @@ t.test('a pattern stands for the names that fit it, and goes on to its further t
   t.match(await asked('any/new-model'), { requested_model: 'any/new-model', used_model: 'new-model' })
   t.match((await upstream.record('wild'))[0]!.body, { model: 'new-model' })
   t.match(await asked('any/other'), { requested_model: 'any/other', used_model: 'first' })
-  t.equal((await gateway.chat({ model: 'any/*', messages })).status, 200, 'the last target answers')
+  const last = await gateway.chat({ model: 'any/*', messages })
+  t.equal(last.status, 200, `the last target answers: ${await last.text()}`)
+  t.match(await (await gateway.get('/v1/models/any/*')).json(), { id: 'any/*', providers: [{ providerId: 'one' }] })
+  t.match(await explain({ model: 'any/*' }), { excluded: [{ offer: 'wild/*', reason: /does not exist/ }] })
   t.match(await (await gateway.get('/v1/models/any/new-model')).json(), { id: 'any/new-model' })
 })
 
