@@ -1,6 +1,10 @@
-/** Warnings about variables of credentials that are not set: a misspelled name leaves its provider without one. */
+/**
+ * Warnings about variables of credentials that are not set, since a misspelled name leaves its provider without one, and about
+ * certificates that end.
+ */
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { endingCertificates } from './egress.ts'
 import type { ConfigFile, UnsetVariable } from './file.ts'
 import { located } from './large.ts'
 import type { ConfigFiles } from './load.ts'
@@ -10,7 +14,7 @@ import type { ProviderFile } from './schemas/provider.ts'
 import type { Path } from './source.ts'
 
 /**
- * A line for each suspicious variable, with file, line and column. A variable of the packaged manifests may be unset,
+ * A line for each suspicious variable and ending certificate, with file, line and column. A variable of the packaged manifests may be unset,
  * unless its provider `wasLive` or the environment has a similar name that no file reads. Of an address only such a
  * name counts: its default may be meant.
  */
@@ -18,12 +22,14 @@ export async function credentialWarnings(
   { gateway, providers }: ConfigFiles,
   wasLive: (provider: string) => boolean = () => false,
 ): Promise<string[]> {
-  if (providers.every(({ unset }) => unset.length === 0)) return []
+  const enabled = providers.filter(({ value }) => value.enabled)
+  const ending = [gateway, ...enabled].flatMap(file => endingCertificates(file))
+  const warnings = (await Promise.all(ending.map(located))).map(String)
+  if (providers.every(({ unset }) => unset.length === 0)) return warnings
   const packaged = await packagedVariables()
   const inManifests = providers.flatMap(({ variables: { secret, address } }) => [...secret, ...address])
   const read = new Set([...variablesIn(gateway.source.text), ...inManifests])
   const isMisspelled = ({ near }: UnsetVariable) => near !== undefined && !read.has(near)
-  const warnings: string[] = []
   for (const file of providers) {
     for (const variable of file.unset) {
       const mayLack = packaged.has(variable.name) || variable.lack === 'defaulted'

@@ -18,6 +18,8 @@ type Route = Pick<Egress, 'proxy' | 'noProxy' | 'proxiesLoopback'>
 const CERTIFICATE =
   /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----[\s\S]*?-----END (?:TRUSTED |X509 )?CERTIFICATE-----/g
 const SCHEME = /^[a-z][a-z0-9+.-]*:\/\//i
+/** Time to have a certificate renewed. */
+const SOON_MS = 14 * 86_400_000
 const PORTS = { 'http:': '80', 'https:': '443' }
 const DIRECT: Route = { proxy: undefined, noProxy: undefined, proxiesLoopback: false }
 
@@ -143,6 +145,20 @@ function keyIn(text: string, refuse: (why: string) => Error): KeyObject {
   } catch {
     throw refuse('expected a file with a private key in PEM ("-----BEGIN PRIVATE KEY-----")')
   }
+}
+
+/** Lists the certificates of an entry's files that have ended or end within two weeks, as errors that refuse nothing. */
+export function endingCertificates(file: File, now = Date.now()): Error[] {
+  return (['ca', 'client_cert'] as const).flatMap(key => {
+    const all = file.contents?.[key] === undefined ? [] : certificatesIn(file, key)
+    return all.flatMap((pem, index) => {
+      const { validTo } = new X509Certificate(pem)
+      const end = Date.parse(validTo)
+      if (!(end < now + SOON_MS)) return []
+      const when = `${end < now ? 'ended' : 'ends'} on ${new Date(end).toISOString().slice(0, 10)}`
+      return file.source.error(`certificate ${index + 1} of the file ${when}; renew it`, ['egress', key])
+    })
+  })
 }
 
 /** Certificates of a file, in PEM. */

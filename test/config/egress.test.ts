@@ -2,8 +2,10 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { credentialWarnings } from '../../src/config/credential-warnings.ts'
+import { loadFiles } from '../../src/config/load.ts'
 import { makeAuthority } from '../helpers/certificates.ts'
-import { GATEWAY, gatewayYaml, loadIn, PROVIDER, providerYaml, refusal } from './kit.ts'
+import { base, env, GATEWAY, gatewayYaml, loadIn, PROVIDER, providerYaml, refusal, writeFiles } from './kit.ts'
 
 const load = loadIn(t.testdir())
 const authority = makeAuthority(t)
@@ -164,4 +166,20 @@ t.test('what cannot be used is refused where it stands, and no password is repea
     t.ok(message.startsWith(`${file}:${lines.split('\n').length}:`), message)
     t.notMatch(message, /canary/)
   }
+})
+
+t.test('a certificate that ends soon is a warning where it stands, and is used', async t => {
+  const pair = authority.certificate('soon', 'DNS:gateway', 3)
+  writeFileSync(join(folder, 'soon.pem'), pair.cert)
+  writeFileSync(join(folder, 'soon.key'), pair.key)
+  const own = `{ client_cert: "${folder}/soon.pem", client_key: "${folder}/soon.key" }`
+  const written = files(`{ ca: "${folder}/ca.pem" }`, own)
+  const loaded = await loadFiles(writeFiles(t.testdir(), { ...base, ...written }), { env })
+  const warnings = await credentialWarnings(loaded)
+  t.equal(warnings.length, 1)
+  const line = providerYaml.split('\n').length
+  t.match(
+    warnings[0],
+    new RegExp(`^providers\\.d/acme\\.yaml:${line}:\\d+: certificate 1 of the file ends on 20\\d\\d-`),
+  )
 })
