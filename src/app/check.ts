@@ -12,6 +12,7 @@ import type { ConfigSnapshot } from '../config/snapshot.ts'
 import { offerOf } from '../core/offer.ts'
 import type { Services } from '../core/ports.ts'
 import { DEMO_BASE_URL, DEMO_URL } from '../demo/address.ts'
+import { isCallbackAllowed } from '../egress/callbacks.ts'
 import { Secrets } from '../references/index.ts'
 import { Registry } from './registry.ts'
 
@@ -85,7 +86,7 @@ export async function readCatalog(
   try {
     const files = await loadFiles(path, options)
     const compat = { litellm: litellm({ isAdmin: () => false }) }
-    return await link(files, { wires, filters, endpoints, operations, compat, services, terminal })
+    return await link(files, { wires, filters, endpoints, operations, compat, services, terminal, isCallbackAllowed })
   } catch (thrown) {
     if (plugins || !file.catalog.plugins || !(thrown instanceof ConfigError)) throw thrown
     const message = `${thrown.message}; if a plugin defines it, run the plugins with --plugins`

@@ -13,6 +13,7 @@ import type { Policies } from '../core/policy.ts'
 import type { Log, ProviderHealth, Services, Stores } from '../core/ports.ts'
 import { DEMO_ORIGIN, DEMO_URL } from '../demo/address.ts'
 import { DemoProvider } from '../demo/provider.ts'
+import { isCallbackAllowed } from '../egress/callbacks.ts'
 import { DocumentFetcher } from '../egress/documents.ts'
 import { Fetcher } from '../egress/fetcher.ts'
 import { nameServers } from '../egress/guard.ts'
@@ -43,6 +44,7 @@ import { dispatch } from '../upstream/dispatch.ts'
 import { InFlightCounts } from '../upstream/in-flight-count.ts'
 import { UpstreamSockets } from '../upstream/provider-sockets.ts'
 import { Transport } from '../upstream/transport.ts'
+import { createAlerts } from './alerts.ts'
 import type { CleanupStack } from './cleanup.ts'
 import { reportHealth } from './health-metrics.ts'
 import { createJobs } from './jobs.ts'
@@ -165,8 +167,9 @@ export async function createComponents(
     renew: options.renew ?? (provider => manager.renew(provider)),
     log,
   })
-  const jobs = createJobs({
-    ...{ file, config, stores, policies, transport, fetcher, circuits, registry, metrics, log },
+  const alerts = createAlerts({ stores, metrics, log, manager: () => manager, wake: () => jobs.wake() })
+  const jobs: Jobs = createJobs({
+    ...{ file, config, stores, policies, transport, fetcher, circuits, registry, metrics, log, alerts },
     served,
     keyring: () => keyring,
     manager: () => manager,
@@ -180,6 +183,7 @@ export async function createComponents(
   const services = {
     ...servicesOf(stores, policies, jobs, cache, {
       ...{
+        alerts: alerts.watch,
         circuits,
         providerSockets,
         metrics,
@@ -209,6 +213,7 @@ export async function createComponents(
       terminal: dispatch(transport, memory, fetcher, renewed),
       found: url => found.of(url),
       simulated: new Set([DEMO_ORIGIN]),
+      isCallbackAllowed,
     },
     loadPlugins: folder => registry.load(folder),
     onResult: result => reloads.note(result),
@@ -258,6 +263,7 @@ const portsOf = (redis: RedisStores) => {
 
 type ProcessServices = Pick<
   Services,
+  | 'alerts'
   | 'circuits'
   | 'providerSockets'
   | 'metrics'

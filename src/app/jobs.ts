@@ -20,6 +20,7 @@ import type { PrometheusMetrics } from '../telemetry/metrics.ts'
 import { UpstreamJobCaller } from '../upstream/job-caller.ts'
 import type { RenewCredential } from '../upstream/provider-call.ts'
 import type { Transport } from '../upstream/transport.ts'
+import type { AlertServices } from './alerts.ts'
 import type { CleanupStack } from './cleanup.ts'
 import type { Registry } from './registry.ts'
 
@@ -39,6 +40,7 @@ interface JobParts {
   readonly registry: Registry
   readonly metrics: PrometheusMetrics
   readonly log: Log
+  readonly alerts: AlertServices
   /** `host:port` of the public listener, once it listens. */
   readonly served: { at: string }
   readonly keyring: () => Keyring
@@ -56,7 +58,8 @@ const labeled = (metrics: JobMetrics, catalog: () => Catalog): JobMetrics => ({
 
 /** Does not start the engine. */
 export function createJobs(parts: JobParts): Jobs {
-  const { file, stores, policies, transport, fetcher, circuits, registry, metrics, log, keyring, manager } = parts
+  const { file, stores, policies, transport, fetcher, circuits, registry, metrics, log, keyring, manager, alerts } =
+    parts
   const { server, jobs } = file
   const kinds = new Map<string, NonNullable<ReturnType<JobsContext['kinds']['get']>>>()
   for (const { job } of Object.values(registry.operations)) if (job) kinds.set(job.kind, job)
@@ -75,6 +78,7 @@ export function createJobs(parts: JobParts): Jobs {
     caller: new UpstreamJobCaller(transport, fetcher, parts.renewed),
     health: new PollHealth({ circuits, log }),
     poster: new HttpCallbackPoster(nameServers(), parts.egress),
+    alerts: alerts.callbacks,
     blobs: new FileBlobs(resolve(dirname(resolve(parts.config)), jobs.blobs)),
     tokenKeys: () => keyring().derived(TOKEN_PURPOSE),
     publicUrl: () => (server.public_url ?? `http://${parts.served.at}`).replace(/\/$/, ''),

@@ -14,7 +14,7 @@ import { maskSent } from './sent-secrets.ts'
 export function effectiveConfig(files: ConfigFiles): Record<string, unknown> {
   return redactConfig({
     version: files.version,
-    gateway: withoutOtlp(shown(files.gateway)),
+    gateway: withoutAlertPaths(withoutOtlp(shown(files.gateway))),
     models: files.models.flatMap(file => shown(file).models),
     aliases: Object.fromEntries(files.models.flatMap(file => Object.entries(shown(file).aliases))),
     virtual_models: files.routes.flatMap(file => shown(file).virtual_models),
@@ -34,10 +34,19 @@ function withoutSent(file: ProviderFile): object {
 }
 
 /** The settings with no header of the collector that may be a credential. */
-function withoutOtlp(file: GatewayFile): object {
+function withoutOtlp(file: GatewayFile): GatewayFile {
   const { otlp } = file.telemetry
   return { ...file, telemetry: { ...file.telemetry, otlp: { ...otlp, headers: maskSent(otlp.headers) } } }
 }
+
+/** The settings without the paths of Slack's addresses, which let their holder write to a channel. */
+const withoutAlertPaths = (file: GatewayFile): GatewayFile => ({
+  ...file,
+  alerts: file.alerts.map(({ url, ...alert }) => {
+    if (alert.format !== 'slack' || url === undefined || !URL.canParse(url)) return { ...alert, url }
+    return { ...alert, url: `${new URL(url).origin}/${MASK}` }
+  }),
+})
 
 /** Fields of `server`, `stores` and `telemetry` in which two files differ, such as `server.listen`: these are read only at start. */
 export function staticDifferences(a: GatewayFile, b: GatewayFile): string[] {

@@ -1,4 +1,5 @@
 /** Files + registries → snapshot. */
+import { checkAlerts } from './alerts.ts'
 import { linkCatalog } from './catalog.ts'
 import type { ConfigFiles } from './load.ts'
 import { linkMcp } from './mcp.ts'
@@ -16,6 +17,7 @@ export function link(files: ConfigFiles, registries: Registries): ConfigSnapshot
   const plans = linkPlans(files.gateway.value.plans)
   const mcp = linkMcp(files.gateway)
   const realtime = realtimeOptions(files.gateway.value.realtime)
+  checkAlerts(files.gateway, registries.isCallbackAllowed ?? (() => true))
   const endUsers = endUserOptions(files.gateway.value.end_users)
   return new ConfigSnapshot(
     files,

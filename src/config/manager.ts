@@ -163,6 +163,10 @@ export class ConfigManager {
         ...(egress?.proxy?.password ? [egress.proxy.password] : []),
       ]),
       ...(password ? [password] : []),
+      ...files.gateway.value.alerts.flatMap(({ secret, url, format }) => [
+        ...(secret === undefined ? [] : [secret]),
+        ...(format === 'slack' && url !== undefined ? [url] : []),
+      ]),
     ])
     return snapshot
   }

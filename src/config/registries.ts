@@ -8,6 +8,7 @@ import type { Operation } from '../core/operation.ts'
 import type { Services } from '../core/ports.ts'
 import type { Reply } from '../core/reply.ts'
 import type { Translator } from '../core/translator.ts'
+import type { CallbackCheck } from './alerts.ts'
 
 /** Makes endpoints answer clients of another gateway, too, where `compat` of gateway.yaml says so. */
 export interface CompatMode {
@@ -31,6 +32,7 @@ export interface Registries {
   readonly found?: (baseUrl: string) => readonly FoundModel[]
   /** Origins of simulated providers within this process; `server.demo` says whether they serve. */
   readonly simulated?: ReadonlySet<string>
+  readonly isCallbackAllowed?: CallbackCheck
   /** Calls the provider of an exchange. */
   readonly terminal: (ex: Exchange) => Promise<Reply>
 }

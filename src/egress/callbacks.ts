@@ -28,7 +28,7 @@ export class HttpCallbackPoster implements CallbackPoster {
 
   /** Throws a 400 `url_not_allowed`, which looks the same for every cause. */
   check(url: string, allowed: readonly string[]): void {
-    if (!isAllowed(url, allowed) && !isPublicTarget(url)) throw errors.callbackNotAllowed()
+    if (!isCallbackAllowed(url, allowed)) throw errors.callbackNotAllowed()
   }
 
   /** Rejects with an Error whose message shows nothing of what is inside. Redirects are not followed. */
@@ -52,6 +52,10 @@ export class HttpCallbackPoster implements CallbackPoster {
     }
   }
 }
+
+/** Whether callbacks may go to an address. `allowed` are the origins that may be private or plain http. */
+export const isCallbackAllowed = (url: string, allowed: readonly string[]): boolean =>
+  isAllowed(url, allowed) || isPublicTarget(url)
 
 function isAllowed(given: string, allowed: readonly string[]): boolean {
   const url = given.length > MAX_URL ? undefined : urlOf(given)

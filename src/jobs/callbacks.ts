@@ -1,6 +1,7 @@
 /** Delivers the ends of jobs, after the Standard Webhooks convention. */
 import { createHash, createHmac } from 'node:crypto'
-import type { Delivered, Delivery, Job } from '../core/ports.ts'
+import type { Delivered, Delivery } from '../core/ports.ts'
+import type { AlertMessage } from '../limits/alerts.ts'
 import { callbackGap } from './back-off.ts'
 import type { JobsContext } from './context.ts'
 import { jobObject } from './view.ts'
@@ -41,11 +42,11 @@ export class Callbacks {
     const lease = { owner: this.#owner, now: now(), until, limit }
     let begun = 0
     for (const delivery of await store.claimDeliveries(lease, share)) {
-      const job = await store.get(delivery.jobId)
-      const place = placeOf(job)
+      const message = await this.#messageOf(delivery)
+      const place = placeOf(message)
       if (this.#isFull(place)) await store.postpone(delivery, now() + POSTPONED_MS)
       else {
-        this.#begin(delivery, job, place)
+        this.#begin(delivery, message, place)
         begun++
       }
     }
@@ -77,8 +78,8 @@ export class Callbacks {
     return open >= most || own >= Math.ceil(most / 2)
   }
 
-  #begin(delivery: Delivery, job: Job | undefined, place: Place): void {
-    const run = this.#deliver(delivery, job)
+  #begin(delivery: Delivery, message: Message | undefined, place: Place): void {
+    const run = this.#deliver(delivery, message)
       .catch((err: unknown) =>
         this.#context.log.warn({ err, job: delivery.jobId }, 'callback outcome not stored; retried'),
       )
@@ -89,43 +90,70 @@ export class Callbacks {
     this.#open.set(run, place)
   }
 
-  async #deliver(delivery: Delivery, job: Job | undefined): Promise<void> {
+  /** The callback of a job or of an alert; undefined where it has none any more. */
+  async #messageOf({ jobId }: Delivery): Promise<Message | undefined> {
+    const { store, alerts } = this.#context
+    if (isAlert(jobId)) return alerts?.messageOf(jobId)
+    const job = await store.get(jobId)
+    if (!job?.callback && job?.unreadable === undefined) return undefined
+    const { url, secret } = job.callback ?? { url: '', secret: '' }
+    return {
+      ...{ url, secret, orgId: job.orgId, unreadable: job.callback ? undefined : job.unreadable },
+      body: ({ id, type, createdAt }) =>
+        JSON.stringify({ object: 'event', id, type, created_at: createdAt, data: jobObject(job, this.#context) }),
+    }
+  }
+
+  async #deliver(delivery: Delivery, message: Message | undefined): Promise<void> {
     const { store, now, metrics, random } = this.#context
     const { callback_attempts, callback_retry } = this.#context.options()
     const triedAt = now()
-    const sent = await this.#attempt(delivery, job, triedAt)
+    const sent = await this.#attempt(delivery, message, triedAt)
     const { status } = sent
     const isAccepted = status !== null && status >= 200 && status < 300
-    const isOver = status === GONE || delivery.attempt >= callback_attempts || !(job?.callback ?? job?.unreadable)
+    const isOver = status === GONE || delivery.attempt >= callback_attempts || !message
     const state = isAccepted ? 'delivered' : isOver ? 'failed' : 'retrying'
     metrics.callback(state)
+    if (isAlert(delivery.jobId)) this.#tellAlert(delivery, sent, state, message?.on)
     const nextAt = now() + callbackGap(callback_retry, delivery.attempt, random())
     await store.deliver(delivery, { ...sent, state, triedAt, nextAt })
   }
 
+  #tellAlert(
+    { jobId: alert, attempt }: Delivery,
+    { status, error }: Pick<Delivered, 'status' | 'error'>,
+    state: Delivered['state'],
+    on: string | undefined,
+  ): void {
+    const { alerts, log } = this.#context
+    if (on !== undefined) alerts?.count(on, state)
+    const facts = { alert, attempt, status, error }
+    if (state === 'failed') log.error(facts, 'alert callback given up')
+    else if (state === 'retrying') log.warn(facts, 'alert callback failed; tried again')
+  }
+
   async #attempt(
-    { eventId, type }: Delivery,
-    job: Job | undefined,
+    { eventId, jobId: job, type }: Delivery,
+    message: Message | undefined,
     at: number,
   ): Promise<Pick<Delivered, 'status' | 'response' | 'error' | 'headers' | 'bodySha256'>> {
     const none = { status: null, response: null, headers: '{}', bodySha256: '' }
     const { poster, options, log } = this.#context
-    if (!job?.callback && job?.unreadable !== undefined) {
-      log.error({ job: job.id, reason: job.unreadable }, 'callback unreadable')
-      return { ...none, error: `its sealed address cannot be opened: ${job.unreadable}` }
+    if (!message) return { ...none, error: 'there is no callback any more' }
+    if (message.unreadable !== undefined) {
+      log.error({ job, reason: message.unreadable }, 'callback unreadable')
+      return { ...none, error: `its sealed address cannot be opened: ${message.unreadable}` }
     }
-    if (!job?.callback) return { ...none, error: 'the job has no callback any more' }
-    const { url, secret } = job.callback
+    const { url, secret } = message
     const { callback_to: allowed, callback_timeout: ms } = options()
     const timestamp = Math.floor(at / 1000)
-    const data = jobObject(job, this.#context)
-    const body = JSON.stringify({ object: 'event', id: eventId, type, created_at: timestamp, data })
+    const body = message.body({ id: eventId, type, createdAt: timestamp })
     const headers = {
       'content-type': 'application/json',
       'user-agent': 'model-gateway',
       'webhook-id': eventId,
       'webhook-timestamp': String(timestamp),
-      'webhook-signature': signaturesOf(secret, eventId, timestamp, body),
+      ...(secret !== undefined && { 'webhook-signature': signaturesOf(secret, eventId, timestamp, body) }),
     }
     const sent = { headers: JSON.stringify(headers), bodySha256: createHash('sha256').update(body).digest('hex') }
     try {
@@ -142,7 +170,18 @@ interface Place {
   readonly host: string
   readonly orgId: string
 }
-const placeOf = (job: Job | undefined): Place => ({
-  host: job?.callback ? new URL(job.callback.url).host : '',
-  orgId: job?.orgId ?? '',
+/** A callback of an alert or of a job, with its organization where it is a job's. */
+type Message = Omit<AlertMessage, 'on'> & {
+  readonly orgId?: string
+  readonly on?: string
+  /** Says why its sealed address cannot be opened. */
+  readonly unreadable?: string | undefined
+}
+
+const placeOf = (message: Message | undefined): Place => ({
+  host: message?.url ? new URL(message.url).host : '',
+  orgId: message?.orgId ?? '',
 })
+
+/** Ids of jobs begin with the prefix of their kind. */
+const isAlert = (id: string): boolean => id.startsWith('alert_')

@@ -4,6 +4,7 @@ import type { JobOperation } from '../core/job.ts'
 import type { Policies } from '../core/policy.ts'
 import type { BlobStore, CallbackPoster, JobCaller, JobStore, Log, PollHealth } from '../core/ports.ts'
 import type { Translator } from '../core/translator.ts'
+import type { AlertMessage } from '../limits/alerts.ts'
 
 /** `jobs:` of gateway.yaml; times in milliseconds, sizes in bytes. */
 export interface JobOptions {
@@ -36,6 +37,15 @@ export interface JobMetrics {
   callback(outcome: string): void
 }
 
+/** Alerts, whose callbacks are delivered beside those of jobs. */
+export interface AlertCallbacks {
+  /** Undefined where its entry is no longer configured. */
+  messageOf(id: string): Promise<AlertMessage | undefined>
+  count(on: string, outcome: string): void
+  /** Drops alerts whose time was over before; returns how many. */
+  prune(before: number, limit: number): Promise<number>
+}
+
 /** The ports and options that all parts of the engine share; `now` is in Unix milliseconds. */
 export interface JobsContext {
   readonly store: JobStore
@@ -48,6 +58,7 @@ export interface JobsContext {
   readonly caller: JobCaller
   readonly health: PollHealth
   readonly poster: CallbackPoster
+  readonly alerts?: AlertCallbacks | undefined
   readonly blobs: BlobStore
   /** Keys of signed addresses, the newest first. */
   tokenKeys(): readonly Buffer[]

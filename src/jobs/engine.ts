@@ -151,7 +151,9 @@ export class Engine {
     const due = next !== undefined && next <= now() ? await store.expireDue(now(), SWEEP_ROWS) : []
     for (const { result } of due) if (result?.kind === 'blob') await blobs.remove(result.blob)
     if (now() - this.#sweptAt >= SWEEP_INTERVAL_MS) {
-      const pruned = await store.prune(now() - options().keep, SWEEP_ROWS)
+      const before = now() - options().keep
+      const alerts = (await this.#context.alerts?.prune(before, SWEEP_ROWS)) ?? 0
+      const pruned = Math.max(alerts, await store.prune(before, SWEEP_ROWS))
       // Where there are more, the next turn goes on.
       if (pruned < SWEEP_ROWS) this.#sweptAt = now()
     }

@@ -89,6 +89,11 @@ export class PrometheusMetrics implements Metrics {
     help: 'Callback deliveries of jobs, by result.',
     closed: ['outcome'],
   })
+  readonly #alerts = counter(this.#registry, {
+    name: 'gateway_alerts_total',
+    help: 'Alerts on limits and credits: those raised, and deliveries of their callbacks by result.',
+    closed: ['on', 'outcome'],
+  })
   /** Metrics of the job engine. */
   readonly jobs = {
     poll: (provider: string, outcome: string): void => this.#jobPolls.of(outcome, provider).add(1),
@@ -96,6 +101,10 @@ export class PrometheusMetrics implements Metrics {
       this.#jobSeconds.of(state, provider, model).observe(seconds),
     claimLost: (): void => this.#jobClaimsLost.of().add(1),
     callback: (outcome: string): void => this.#callbacks.of(outcome).add(1),
+  }
+  /** Counts an alert that was raised, or a delivery of one. */
+  alert(on: string, outcome: string): void {
+    this.#alerts.of(on, outcome).add(1)
   }
   readonly #redisSeconds = histogram(this.#registry, {
     name: 'gateway_redis_seconds',

@@ -6,7 +6,44 @@ export type Row = readonly [file: string, from: string, to: string, said: string
 const REFERENCE = `expected "${ref('NAME')}" or "${ref('file:path')}"`
 const DURATION = 'expected a duration with a unit, such as "30s"'
 
+/** Sections `alerts`, and the fault of each. */
+const alertRows = (
+  [
+    ['{ on: limit }', '2:9: expected a list, got a mapping'],
+    ['[{}]', '2:10: missing key "on"'],
+    ['[{ on: limits }]', '2:16: unknown value "limits"; did you mean "limit"?'],
+    ['[{ on: limit, at: 0.5 }]', '2:27: expected a list, got 0.5'],
+    ['[{ on: limit, at: [] }]', '2:27: expected at least 1 entry, got an empty list'],
+    ['[{ on: limit, at: [80] }]', '2:28: expected a share of a limit such as 0.8, got 80'],
+    ['[{ on: limit, at: [0] }]', '2:28: expected a share of a limit such as 0.8, got 0'],
+    ['[{ on: limit, at: [1.01] }]', '2:28: expected a share of a limit such as 0.8, got 1.01'],
+    ['[{ on: limit, at: ["0.5"] }]', '2:28: expected a share of a limit such as 0.8, got "0.5"'],
+    [
+      '[{ on: limit, below: "5.00" }]',
+      '2:30: "below" is for alerts on credits; limits have "at", such as [0.5, 0.8, 1]',
+    ],
+    ['[{ on: credits }]', '2:10: an alert on credits needs "below", an amount of USD such as "5.00"'],
+    ['[{ on: credits, below: 5 }]', '2:32: expected an amount of USD in quotes, such as "5.00", got 5'],
+    ['[{ on: credits, below: "-1" }]', '2:32: expected an amount of USD in quotes, such as "5.00", got "-1"'],
+    ['[{ on: credits, below: "1", at: [1] }]', '2:41: "at" is for alerts on limits; credits have "below"'],
+    ['[{ on: limit, url: hook.example }]', '2:28: expected an address that starts with "https://", got "hook.example"'],
+    [
+      '[{ on: limit, url: "https://hook.example/in" }]',
+      '2:28: a callback is signed: add "secret", with the name of an environment variable such as ALERT_SECRET',
+    ],
+    ['[{ on: limit, secret: s }]', '2:31: "secret" signs a callback, and this alert has no "url"'],
+    [
+      '[{ on: limit, url: "https://hook.example/in", secret: "" }]',
+      '2:63: expected a string that is not empty, got ""',
+    ],
+    ['[{ on: limit, format: teams }]', '2:31: unknown value "teams"; expected generic, slack'],
+    ['[{ on: limit, match: { org: acme } }]', '2:32: unknown key "org"; did you mean "orgs"?'],
+    ['[{ on: limit, match: { keys: [] } }]', '2:38: expected at least 1 entry, got an empty list'],
+  ] as const
+).map(([section, said]): Row => [GATEWAY, 'stores:', `alerts: ${section}\nstores:`, said])
+
 const gatewayRows: Row[] = [
+  ...alertRows,
   [GATEWAY, '  inference:', '\tinference:', '5:1: tabs are not allowed as indentation; use spaces'],
   [GATEWAY, 'stores:', 'server: {}\nstores:', '2:1: the key "server" occurs twice; keep one'],
   [GATEWAY, 'chains:', '---\nchains:', '4:1: expected one document in a file; remove this "---"'],

@@ -158,6 +158,57 @@ t.test('SI-07 a new secret signs the callbacks of new jobs, and attempts for ear
   t.same(signedBy.sort(), ['the new secret', 'the old secret', 'the old secret'])
 })
 
+t.test('an alert is posted and tried again as the end of a job is, and given up with a line in the log', async t => {
+  for (const [statuses, attempts, outcomes] of [
+    [[500, 204], 2, ['retrying', 'delivered']],
+    [[500, 500, 500], 3, ['retrying', 'retrying', 'failed']],
+    [[410], 1, ['failed']],
+  ] as const) {
+    const kit = await engineKit(t, { options: { callback_attempts: 3 } })
+    const { subject, posted } = kit
+    const left = [...statuses]
+    kit.hear = () => ({ status: left.shift()!, text: '' })
+    const counted: string[] = []
+    const lines: string[] = []
+    const log = (_: unknown, message: string) => void lines.push(message)
+    const context: typeof kit.context = {
+      ...kit.context,
+      log: { debug: log, info: log, warn: log, error: log },
+      alerts: {
+        messageOf: async alertId => ({
+          ...{ url: 'https://hook.example/in', secret: 's', on: 'limit' },
+          body: ({ id, type, createdAt }) => JSON.stringify({ alertId, id, type, createdAt }),
+        }),
+        count: (on, outcome) => void counted.push(`${on} ${outcome}`),
+        prune: async () => 0,
+      },
+    }
+    const { orgId } = kit.principal
+    const at = subject.clock.now
+    const alert = { id: 'alert_1', key: 'k', rule: 'r', orgId, at, endsAt: undefined, body: '{}' }
+    await subject.alerts.raise(alert, { id: 'evt_1', type: 'limit.reached' })
+    const callbacks = new Callbacks(context, 'one')
+    for (let turns = 0; turns < 5; turns++) {
+      await callbacks.run()
+      await callbacks.stop(30_000)
+      subject.clock.now += 3_600_000
+    }
+    t.equal(posted.length, attempts)
+    for (const { headers, body } of posted) {
+      t.equal(headers['webhook-id'], 'evt_1')
+      t.match(JSON.parse(body), { alertId: 'alert_1', id: 'evt_1', type: 'limit.reached' })
+      const signed = `evt_1.${headers['webhook-timestamp']}.${body}`
+      t.equal(headers['webhook-signature'], `v1,${createHmac('sha256', 's').update(signed).digest('base64')}`)
+    }
+    t.same(
+      counted,
+      outcomes.map(outcome => `limit ${outcome}`),
+    )
+    const isGivenUp = outcomes.at(-1) === 'failed'
+    t.equal(lines.filter(line => line === 'alert callback given up').length, isGivenUp ? 1 : 0)
+  }
+})
+
 t.test('J1 polls are never closer than their gap, which grows after two minutes', t => {
   const options = { poll: 5_000, poll_max: 30_000 } as Parameters<typeof pollGap>[0]
   for (const chance of [0, 0.5, 1]) {

@@ -5,6 +5,7 @@ import type { Sql } from '../../src/stores/sql/sql.ts'
 import { withoutPostgres } from '../helpers/postgres.ts'
 import { accountStoreContract, keyStoreContract } from './contract.ts'
 import { memberContract, organizationContract } from './contract-accounts.ts'
+import { alertStoreContract } from './contract-alerts.ts'
 import { contentStoreContract } from './contract-contents.ts'
 import { jobStoreContract } from './contract-jobs.ts'
 import { planContract } from './contract-limits.ts'
@@ -33,6 +34,7 @@ const contracts = [
   ['reports', reportContract],
   ['request log', requestLogContract],
   ['contents', contentStoreContract],
+  ['alerts', alertStoreContract],
   ['oauth', oauthContract],
   ['responses', responseStoreContract],
   ['realtime', realtimeContract],

@@ -15,6 +15,7 @@ import {
   usageStoreContract,
 } from './contract.ts'
 import { auditContract, creditContract, memberContract, organizationContract } from './contract-accounts.ts'
+import { alertStoreContract } from './contract-alerts.ts'
 import { contentStoreContract } from './contract-contents.ts'
 import { jobStoreContract } from './contract-jobs.ts'
 import { limitContract, planContract } from './contract-limits.ts'
@@ -43,6 +44,7 @@ const contracts: readonly (readonly [what: string, contract: (t: Test, make: Mak
   ['reports', reportContract],
   ['request log', requestLogContract],
   ['contents', contentStoreContract],
+  ['alerts', alertStoreContract],
   ['oauth', oauthContract],
   ['responses', responseStoreContract],
   ['realtime', realtimeContract],

@@ -1,5 +1,6 @@
 /** The schema of `config/gateway.yaml`. Unknown keys are rejected, as in every file. */
 import { type Infer, s } from '../../core/schema.ts'
+import { alertsEntry } from '../alerts.ts'
 import { customProvidersEntry } from '../custom-caps.ts'
 import { plansEntry } from '../plans.ts'
 import { egressEntry } from './egress.ts'
@@ -159,6 +160,7 @@ export const gatewayFile = s.object({
   end_users: endUsersEntry,
   egress: egressEntry,
   compat: compatEntry,
+  alerts: alertsEntry,
 })
 /** A valid `gateway.yaml`, with defaults; times are milliseconds, sizes bytes. */
 export type GatewayFile = Infer<typeof gatewayFile>

@@ -1,4 +1,5 @@
 /** Money that is reserved, charged and recorded. */
+import type { MoneyState } from '../../limits/alerts.ts'
 import type { Money } from '../money.ts'
 import type { Usage } from '../usage.ts'
 import type { Budget, Principal } from './keys.ts'
@@ -154,9 +155,10 @@ export interface Ledger {
   /**
    * Charges `row.cost` and gives the rest of the hold back, once: a second settlement of one hold does nothing. Where
    * `recover` has made an orphan of it meanwhile, the row takes the orphan's place and what is missing is charged. A hold
-   * that was given back is not settled. One that a crash of the store has lost is charged all the same.
+   * that was given back is not settled. One that a crash of the store has lost is charged all the same. With `tells`,
+   * resolves with where limits and credits stand then.
    */
-  settle(hold: Hold, row: RequestRow): Promise<void>
+  settle(hold: Hold, row: RequestRow, tells?: boolean): Promise<MoneyState | undefined>
   void(hold: Hold): Promise<void>
   /** Notes what a stream has come to so far: that is charged when the process ends before it settles. */
   checkpoint(hold: Hold, progress: Progress): Promise<void>

@@ -1,4 +1,6 @@
 /** Services for filters and endpoints besides the stores of money and keys. */
+
+import type { LimitWatch } from '../../limits/alerts.ts'
 import type { Counters } from '../../limits/counters.ts'
 import type { MemoryBudget } from '../../limits/memory.ts'
 import type { Mask } from '../../secrets/mask.ts'
@@ -179,6 +181,8 @@ export interface Services {
   signingKeys(purpose: string): readonly Buffer[]
   readonly policies: Policies
   readonly ledger: Ledger
+  /** Absent where no alert can be sent. */
+  readonly alerts?: LimitWatch | undefined
   readonly jobs: JobStore
   readonly jobRunner: JobRunner
   readonly responses: ResponseStore

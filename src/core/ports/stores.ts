@@ -1,4 +1,5 @@
 /** All stores of a node, as whatever keeps them opens them: `src/stores/open.ts` chooses which that is. */
+import type { AlertStore } from '../../limits/alerts.ts'
 import type { Money } from '../money.ts'
 import type { AccountStores } from './accounts.ts'
 import type { ContentStore } from './contents.ts'
@@ -77,6 +78,7 @@ export interface Stores extends Probe, AccountStores {
   readonly oauth: OAuthStores
   readonly ledger: Ledger
   readonly jobs: JobStore
+  readonly alerts: AlertStore
   readonly responses: ResponseStore
   readonly contents: ContentStore
   readonly realtimeSecrets: RealtimeSecretStore

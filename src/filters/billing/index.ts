@@ -10,7 +10,7 @@ import type { Exchange } from '../../core/exchange.ts'
 import type { FilterFactory } from '../../core/filter.ts'
 import { type Money, parseDecimal, toNumber } from '../../core/money.ts'
 import { labelsOf } from '../../core/offer.ts'
-import type { Exhausted, Hold, HoldRequest, Services } from '../../core/ports.ts'
+import type { Exhausted, Hold, HoldRequest, Principal, Services } from '../../core/ports.ts'
 import { only, type Reply } from '../../core/reply.ts'
 import { type Infer, s } from '../../core/schema.ts'
 import { asError, CLIENT_CLOSED, errors, type Unaffordable } from '../../lib/error.ts'
@@ -95,7 +95,8 @@ export const billing: FilterFactory<Options> = {
             recorded.add(ex)
             const ended = meter?.hold ?? hold
             const most = isBounded || ex.isOwed || ex.answer.billedFailure ? ended?.amount : undefined
-            return settle(ex, outcome, isWhole, { hold: ended, most, storageRate }, services)
+            const payer = wanted.principal
+            return settle(ex, outcome, isWhole, { hold: ended, most, storageRate, payer }, services)
           },
           release: () => release(meter?.hold ?? hold, services),
         }
@@ -165,11 +166,12 @@ async function reserve(
   request: HoldRequest,
   expected: Estimate | undefined,
   unaffordable: Unaffordable | undefined,
-  { ledger }: Services,
+  { ledger, alerts }: Services,
 ): Promise<Hold | undefined> {
   try {
     const hold = await ledger.hold(request)
     if ('exhausted' in hold) {
+      alerts?.refused(request.principal, hold)
       const least = request.least ?? request.amount
       if (!expected || expected.limitable) {
         throw exhaustedError(hold, least, expected && affordable(hold, expected), unaffordable)
@@ -211,13 +213,14 @@ interface Settlement {
   /** Maximum of an estimate, never above the held amount. Undefined when nothing bounds the hold. */
   readonly most: Money | undefined
   readonly storageRate: bigint
+  readonly payer: Principal
 }
 
 async function settle(
   ex: Exchange,
   outcome: Outcome,
   isWhole: boolean,
-  { hold, most, storageRate }: Settlement,
+  { hold, most, storageRate, payer }: Settlement,
   services: Services,
 ): Promise<void> {
   const { metrics, now } = services
@@ -226,7 +229,7 @@ async function settle(
   const cost = ex.meter.cost
   const delivered = ex.streaming && ex.timings.firstToken > 0
   const charge = charged(cost?.total ?? null, ex.estimated, most)
-  await keep(rowOf(ex, outcome, charge, now(), hold?.amount), hold, delivered, services)
+  await keep(rowOf(ex, outcome, charge, now(), hold?.amount), hold, delivered, services, payer)
   const { provider, model } = labelsOf(ex.target!.mapping)
   for (const [kind, count] of Object.entries(ex.usage)) metrics.tokens(provider, model, kind, count)
   if (cost) metrics.cost(provider, model, toNumber(cost.total))

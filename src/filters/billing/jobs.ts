@@ -53,7 +53,10 @@ export class JobAdmission {
     const job = await this.#jobFor(ex, operation)
     const begun = await jobs.begin(job, targetOf(ex), { ...wanted, least: undefined })
     if ('existing' in begun) return this.#replay(ex, begun.existing, job)
-    if ('exhausted' in begun) throw exhaustedError(begun, wanted.amount)
+    if ('exhausted' in begun) {
+      this.#services.alerts?.refused(wanted.principal, begun)
+      throw exhaustedError(begun, wanted.amount)
+    }
     let started: Job
     try {
       started = await this.#started(job.id, await next())

@@ -2,6 +2,7 @@
 
 import type { Hold, RequestRow, Services } from '../../core/ports.ts'
 import { asError, type GatewayError } from '../../lib/error.ts'
+import type { AlertCaller } from '../../limits/alerts.ts'
 
 /**
  * Requests that their caller pays for do not wait for a ledger that cannot be written. Other requests fail, and what
@@ -11,10 +12,16 @@ export async function keep(
   row: RequestRow,
   hold: Hold | undefined,
   delivered: boolean,
-  { ledger, log }: Services,
+  { ledger, log, alerts }: Services,
+  caller?: AlertCaller,
 ): Promise<void> {
   try {
-    if (hold) return await ledger.settle(hold, row)
+    if (hold) {
+      const tells = caller !== undefined && alerts?.isOn === true
+      const standing = await ledger.settle(hold, row, tells)
+      if (tells && standing) alerts.settled(caller, standing)
+      return
+    }
   } catch (thrown) {
     if (!ledger.canSpool) throw thrown
     if (hold?.funds !== 'byok') {

@@ -78,6 +78,7 @@ class Charges implements SessionCharges {
     const wanted = this.#wanted(amount, mapping, principal, least && costOf(least, price)?.total)
     const hold = await this.#services.ledger.hold(wanted)
     if ('exhausted' in hold) {
+      this.#services.alerts?.refused(wanted.principal, hold)
       const tokens = outputWithin(expected, price, hold.room)
       const isLess = least !== undefined && hold.room < amount
       const limit = isLess ? ({ param: 'max_output_tokens', tokens } as const) : undefined
@@ -91,8 +92,12 @@ class Charges implements SessionCharges {
 
   /** Throws the refusal. */
   async reserve(amount: Money, mapping: Mapping, principal: Principal): Promise<Hold> {
-    const hold = await this.#services.ledger.hold(this.#wanted(amount, mapping, principal))
-    if ('exhausted' in hold) throw exhaustedError(hold, amount)
+    const wanted = this.#wanted(amount, mapping, principal)
+    const hold = await this.#services.ledger.hold(wanted)
+    if ('exhausted' in hold) {
+      this.#services.alerts?.refused(wanted.principal, hold)
+      throw exhaustedError(hold, amount)
+    }
     return hold
   }
 
@@ -168,7 +173,7 @@ class HeldPart implements PartHold {
     const isUnknown = !cost && amount > 0n
     const estimated = part.estimated || isUnknown
     const charge = charged(isUnknown ? amount : (cost?.total ?? null), estimated, amount)
-    await keep(this.#rowOf({ ...part, estimated }, charge), this.#hold, true, this.#services)
+    await keep(this.#rowOf({ ...part, estimated }, charge), this.#hold, true, this.#services, this.#wanted.principal)
     const { provider, model } = labelsOf(mapping)
     for (const [kind, count] of Object.entries(part.usage)) metrics.tokens(provider, model, kind, count)
     if (charge === null) metrics.unpriced(provider, model)

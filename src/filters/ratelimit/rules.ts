@@ -4,6 +4,7 @@ import { type Labels, NO_LABELS } from '../../core/policy.ts'
 import type { Principal } from '../../core/ports.ts'
 import { type Infer, s } from '../../core/schema.ts'
 import { type RateKind, type RateLimits, rateKinds } from '../../limits/kinds.ts'
+import { listOf, matcher } from '../../limits/names.ts'
 import { type Limit, limitsOf, type Subject } from './limit.ts'
 
 const names = s.optional(s.either(s.string({ minLength: 1 }), s.array(s.string({ minLength: 1 }), { minItems: 1 })))
@@ -61,30 +62,6 @@ const namedBy: Readonly<Record<keyof Match, string | undefined>> = {
   endpoint: undefined,
   end_user: 'end_user',
   tags: undefined,
-}
-
-const listOf = <T>(value: T | readonly T[]): readonly T[] => (Array.isArray(value) ? value : [value as T])
-
-/** Compiles names with `*` to a test of one or more names of the same thing; undefined where all fit. */
-function matcher(written: string | readonly string[] | undefined): ((name: string) => boolean) | undefined {
-  if (written === undefined) return undefined
-  const patterns = listOf(written).map(text => text.split('*'))
-  return name => patterns.some(pieces => fitsPieces(pieces, name))
-}
-
-/** Whether a name has these pieces in order, the first at its begin and the last at its end. */
-function fitsPieces(pieces: readonly string[], name: string): boolean {
-  const [first = '', ...others] = pieces
-  const last = others.pop()
-  if (last === undefined) return name === first
-  if (!name.startsWith(first)) return false
-  let from = first.length
-  for (const piece of others) {
-    const at = name.indexOf(piece, from)
-    if (at < 0) return false
-    from = at + piece.length
-  }
-  return name.length - last.length >= from && name.endsWith(last)
 }
 
 /** Compiles a rule. Its counters go on across reloads for as long as `match` and `by` stay the same. */

@@ -28,7 +28,7 @@ const TABLES = [
   ],
   ...['usage_hourly', 'pruned', 'oauth_clients', 'oauth_grants', 'oauth_codes', 'oauth_tokens', 'login_codes'],
   ...['responses', 'realtime_secrets', 'jobs', 'job_events', 'request_labels', 'label_keys', 'usage_labels'],
-  ...['contents', 'master_key_check'],
+  ...['contents', 'master_key_check', 'alerts'],
 ]
 /** Triggers fill these as the rows before them come: what SQLite holds takes their place. */
 const FILLED = new Set(['policies', 'balances'])

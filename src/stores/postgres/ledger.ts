@@ -6,6 +6,7 @@ import type pg from 'pg'
 import type { Money } from '../../core/money.ts'
 import type { Exhausted, Hold, HoldRequest, Ledger, Progress, RequestRow } from '../../core/ports.ts'
 import { errors } from '../../lib/error.ts'
+import type { MoneyState } from '../../limits/alerts.ts'
 import { written } from '../rules/holds.ts'
 import { JOBS_OWNER } from '../rules/jobs.ts'
 import { gone, nothingLeft } from '../rules/reservations.ts'
@@ -15,6 +16,7 @@ import type { JobLedger } from '../sql/jobs/table.ts'
 import { isDataError, isLost, PostgresSql } from '../sql/postgres.ts'
 import type { Sql } from '../sql/sql.ts'
 import { Batches, type Outcome } from './batches.ts'
+import { flush, type Telling } from './flush.ts'
 import {
   beginLimits,
   countedOf,
@@ -36,9 +38,12 @@ interface LedgerOptions extends NodeOptions {
   /** Prefix of the files that keep rows while the database cannot take them. */
   readonly spool?: string | undefined
 }
-interface Settling {
-  readonly hold: Hold
+interface Settling extends Telling {
   readonly row: RequestRow
+}
+/** Result of a settlement; it has a state where that was asked for. */
+interface Settled {
+  readonly standing: MoneyState | undefined
 }
 interface Extending {
   readonly hold: Hold
@@ -55,8 +60,8 @@ export class PostgresLedger implements Ledger {
   readonly #plainHolds: Batches<HoldRequest, Hold | undefined>
   readonly #holds: Batches<HoldRequest, Hold | Exhausted>
   readonly #extensions: Batches<Extending, Hold>
-  readonly #plainEnds: Batches<Settling, boolean>
-  readonly #ends: Batches<Settling, void>
+  readonly #plainEnds: Batches<Settling, Settled | undefined>
+  readonly #ends: Batches<Settling, Settled>
   readonly #plainVoids: Batches<string, boolean>
   readonly #voids: Batches<string, void>
   readonly #checkpoints: Batches<readonly [Hold, Progress], void>
@@ -136,12 +141,13 @@ export class PostgresLedger implements Ledger {
     return this.#extensions.add({ hold, more }).catch(explain)
   }
 
-  async settle(hold: Hold, row: RequestRow): Promise<void> {
+  async settle(hold: Hold, row: RequestRow, tells = false): Promise<MoneyState | undefined> {
+    const settling = { hold, row, tells }
     try {
-      const isSettled = !isPlan(hold.funds) && (await this.#plainEnds.add({ hold, row }))
-      if (!isSettled) await this.#ends.add({ hold, row })
+      const plain = isPlan(hold.funds) ? undefined : await this.#plainEnds.add(settling)
+      return (plain ?? (await this.#ends.add(settling))).standing
     } catch (error) {
-      explain(error)
+      return explain(error)
     }
   }
 
@@ -197,7 +203,7 @@ export class PostgresLedger implements Ledger {
         if (open) await endAll(sql, [endOf(open)], await this.#now(sql))
       },
       settle: async (hold, row) => {
-        const [outcome] = await this.#settleWithin(sql, [{ hold, row }])
+        const [outcome] = await this.#settleWithin(sql, [{ hold, row, tells: false }])
         if (outcome && 'error' in outcome) throw outcome.error
       },
       handOver: async holdId => {
@@ -252,25 +258,24 @@ export class PostgresLedger implements Ledger {
   }
 
   /** Commits without the disk, so that the rows are free for others, then waits for the disk once for all. */
-  async #settlePlain(ends: readonly Settling[]): Promise<Outcome<boolean>[]> {
+  async #settlePlain(ends: readonly Settling[]): Promise<Outcome<Settled | undefined>[]> {
     const rows = ends.map(({ hold, row }, n) => {
       return { ...settlementOf(row, paymentOf(hold.funds, row)), hold_id: hold.id, n }
     })
     const values = [jsonOf(rows), this.#options.now?.() ?? null]
-    const settled = await this.#again(async () => {
+    const [settled, standings] = await this.#again(async () => {
       const [row] = await this.#sql.query<{ settled: number[] }>('SELECT settle_v1($1, $2) AS settled', values)
-      await this.#sql.query(FLUSH)
-      return new Set(row!.settled)
+      return [new Set(row!.settled), await flush(this.#sql, ends)] as const
     })
-    return ends.map((_, n) => ({ value: settled.has(n) }))
+    return ends.map((_, n) => ({ value: settled.has(n) ? { standing: standings[n] } : undefined }))
   }
 
-  async #settle(ends: readonly Settling[]): Promise<Outcome<void>[]> {
-    return await this.#again(async () => {
+  async #settle(ends: readonly Settling[]): Promise<Outcome<Settled>[]> {
+    const [outcomes, standings] = await this.#again(async () => {
       const outcomes = await this.#transaction(sql => this.#settleWithin(sql, ends))
-      await this.#sql.query(FLUSH)
-      return outcomes
+      return [outcomes, await flush(this.#sql, ends)] as const
     })
+    return outcomes.map((outcome, n) => ('error' in outcome ? outcome : { value: { standing: standings[n] } }))
   }
 
   /** Sends settlements once more after the connection was lost: what is settled already stays so. */
@@ -368,6 +373,4 @@ function explain(cause: unknown): never {
   throw errors.billingUnavailable(cause)
 }
 
-/** An empty transaction would not wait for the disk. */
-const FLUSH = "SELECT set_config('synchronous_commit', 'on', true), pg_logical_emit_message(true, 'gateway', '')"
 const VOID = 'SELECT void_v1(ARRAY(SELECT json_array_elements_text($1::json)), $2) AS ended'

@@ -3,6 +3,7 @@ import type { Money } from '../../core/money.ts'
 import type { Stores } from '../../core/ports.ts'
 import type { Keyring } from '../keyring.ts'
 import { SqlAccounts } from './accounts.ts'
+import { sqlAlerts } from './alerts.ts'
 import { AuditedTransaction, SqlAudit } from './audit.ts'
 import type { ChangeSource } from './change-source.ts'
 import { SqlContents } from './contents.ts'
@@ -78,6 +79,7 @@ export function sqlStores(sql: Sql, options: SqlStoresOptions): SqlStores {
     sessions: new SqlSessions(sql, now, hash => keys.forget(hash)),
     oauth: sqlOAuth(changes, keys),
     realtimeSecrets: new SqlRealtimeSecrets(sql, keys, { keyring, now }),
+    alerts: sqlAlerts(sql),
     responses: new SqlResponses(sql, { keyring, now }),
     contents: new SqlContents(sql, { keyring, now }),
     accounts,

@@ -2,6 +2,7 @@
 import type { Statement } from 'better-sqlite3'
 import type { Money } from '../../core/money.ts'
 import type { Exhausted, Principal } from '../../core/ports.ts'
+import type { CreditStanding } from '../../limits/alerts.ts'
 import { roomIn } from '../rules/budgets.ts'
 import type { CreditAccounts } from '../rules/reservations.ts'
 import type { Sqlite } from './open.ts'
@@ -9,6 +10,8 @@ import type { Participant, Writer } from './writer.ts'
 
 /** Changes of one balance within a transaction. */
 interface Change {
+  /** Whether its result is to be known. */
+  tells?: boolean
   held: Money
   used: Money
 }
@@ -18,7 +21,10 @@ export class Balances implements CreditAccounts, Participant {
   readonly #reserve: Statement
   readonly #change: Statement
   readonly #room: Statement<[string], { balance: Money; held: Money }>
+  readonly #changeAndTell: Statement<[Money, Money, Money, string], { balance: Money; used: Money }>
   readonly #changes = new Map<string, Change>()
+  /** Credits after the last settlement that was to tell them. */
+  readonly #known = new Map<string, CreditStanding>()
 
   constructor(db: Sqlite, writer: Writer) {
     this.#reserve = db.prepare(`
@@ -27,9 +33,11 @@ export class Balances implements CreditAccounts, Participant {
         balance - held >= ?
         OR (SELECT account FROM organizations WHERE id = org_id) = 'open'
       )`)
-    this.#change = db.prepare(
-      'UPDATE balances SET held = held + ?, balance = balance - ?, used = used + ? WHERE org_id = ?',
-    )
+    const change = 'UPDATE balances SET held = held + ?, balance = balance - ?, used = used + ? WHERE org_id = ?'
+    this.#change = db.prepare(change)
+    this.#changeAndTell = db
+      .prepare<[Money, Money, Money, string], { balance: Money; used: Money }>(`${change} RETURNING balance, used`)
+      .safeIntegers()
     this.#room = db
       .prepare<[string], { balance: Money; held: Money }>('SELECT balance, held FROM balances WHERE org_id = ?')
       .safeIntegers()
@@ -59,6 +67,19 @@ export class Balances implements CreditAccounts, Participant {
     change.used += cost
   }
 
+  /** Within a transaction: `known` has the credits after it. */
+  tell(orgId: string): void {
+    const change = this.#changes.get(orgId)
+    if (change) change.tells = true
+  }
+
+  /** Returns credits as the last settlement has left them, once. */
+  known(orgId: string): CreditStanding | undefined {
+    const known = this.#known.get(orgId)
+    this.#known.delete(orgId)
+    return known
+  }
+
   beforeCommit(): void {
     for (const orgId of this.#changes.keys()) this.#write(orgId)
   }
@@ -81,7 +102,12 @@ export class Balances implements CreditAccounts, Participant {
     const change = this.#changes.get(orgId)
     if (!change) return false
     this.#changes.delete(orgId)
-    this.#change.run(change.held, change.used, change.used, orgId)
+    if (!change.tells) {
+      this.#change.run(change.held, change.used, change.used, orgId)
+      return true
+    }
+    const after = this.#changeAndTell.get(change.held, change.used, change.used, orgId)
+    if (after) this.#known.set(orgId, { balance: after.balance, credited: after.balance + after.used })
     return true
   }
 }

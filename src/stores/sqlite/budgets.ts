@@ -2,7 +2,8 @@
 import type { Statement } from 'better-sqlite3'
 import type { Money } from '../../core/money.ts'
 import type { Budget, Exhausted } from '../../core/ports.ts'
-import { type BudgetAccount, currentBudget, exhaustedBudget, withSpending } from '../rules/budgets.ts'
+import type { LimitStanding } from '../../limits/alerts.ts'
+import { type BudgetAccount, budgetOf, currentBudget, exhaustedBudget, withSpending } from '../rules/budgets.ts'
 import type { BudgetAccounts } from '../rules/reservations.ts'
 import type { Sqlite } from './open.ts'
 import type { Participant, Writer } from './writer.ts'
@@ -63,6 +64,14 @@ export class Budgets implements BudgetAccounts, Participant {
 
   release(ids: readonly string[], held: Money, cost: Money, now: number): void {
     for (const id of ids) this.#change(id, now, -held, cost)
+  }
+
+  /** Within a transaction that has changed these. */
+  standing(ids: readonly string[], now: number): LimitStanding[] {
+    return ids.flatMap(id => {
+      const account = this.#current(id, now)?.account
+      return account ? [{ ...budgetOf(account), spent: account.spent }] : []
+    })
   }
 
   beforeCommit(): void {

@@ -5,6 +5,7 @@ import type { Statement } from 'better-sqlite3'
 import type { Money } from '../../core/money.ts'
 import type { Exhausted, Hold, HoldRequest, Ledger, Progress, RequestRow } from '../../core/ports.ts'
 import { errors } from '../../lib/error.ts'
+import type { MoneyState } from '../../limits/alerts.ts'
 import { type HoldOfRequest, type HoldRow, lostRequest, type Orphan, openHold, written } from '../rules/holds.ts'
 import { JOBS_OWNER } from '../rules/jobs.ts'
 import { begunByHold, gone, nothingLeft, type OpenHold, Reservations } from '../rules/reservations.ts'
@@ -33,6 +34,7 @@ export class SqliteLedger implements Ledger {
   readonly #writer: Writer
   readonly #log: RequestLog
   readonly #reservations: Reservations
+  readonly #balances: Balances
   readonly #budgets: Budgets
   readonly #options: LedgerOptions
   readonly #owners: Instances
@@ -52,7 +54,8 @@ export class SqliteLedger implements Ledger {
     this.#writer = writer
     this.#log = new RequestLog(db, writer, options.now)
     this.#budgets = new Budgets(db, writer)
-    this.#reservations = new Reservations(new Balances(db, writer), this.#budgets, new Subscriptions(db, writer))
+    this.#balances = new Balances(db, writer)
+    this.#reservations = new Reservations(this.#balances, this.#budgets, new Subscriptions(db, writer))
     this.#options = options
     this.#insertHold = db.prepare(`
       INSERT INTO holds (id, org_id, project_id, key_id, request_id, caller_id, endpoint, requested_model, model,
@@ -145,8 +148,16 @@ export class SqliteLedger implements Ledger {
     })
   }
 
-  settle(hold: Hold, row: RequestRow): Promise<void> {
-    return this.#write('durable', () => this.#settleHold(hold, row))
+  async settle(hold: Hold, row: RequestRow, tells = false): Promise<MoneyState | undefined> {
+    const limits = await this.#write('durable', () => {
+      this.#settleHold(hold, row)
+      if (!tells) return undefined
+      this.#balances.tell(hold.orgId)
+      return hold.budgets === null
+        ? []
+        : this.#budgets.standing(JSON.parse(hold.budgets) as string[], this.#options.now())
+    })
+    return limits && { limits, credits: this.#balances.known(hold.orgId) }
   }
 
   #settleHold(hold: Hold, row: RequestRow): void {

@@ -11,6 +11,7 @@ import { step as checks } from './migrations/6-checks.ts'
 import { step as jobs } from './migrations/10-jobs.ts'
 import { step as oauth } from './migrations/12-oauth.ts'
 import { step as labels } from './migrations/24-labels.ts'
+import { step as alerts } from './migrations/31-alerts.ts'
 
 /** In nano-USD. */
 const DOLLAR = 1_000_000_000
@@ -260,4 +261,5 @@ export const migrations: readonly string[] = [
 `,
   // Weight and limits per minute of a provider key: a JSON object.
   'ALTER TABLE provider_keys ADD COLUMN load TEXT',
+  alerts,
 ]

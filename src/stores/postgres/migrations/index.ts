@@ -84,6 +84,22 @@ const masterKeyCheck = `
   );
 `
 
+/** Keeps alerts. Their callbacks are events as those of jobs are, so that an event may belong to either. */
+const alerts = `
+  -- unique_key: of what is told once; free again from ends_at on. rule: the entry of the configuration. body: JSON.
+  CREATE TABLE alerts (
+    id text COLLATE "C" PRIMARY KEY,
+    unique_key text COLLATE "C" NOT NULL UNIQUE,
+    rule text COLLATE "C" NOT NULL,
+    org_id text COLLATE "C" NOT NULL,
+    created_at bigint NOT NULL,
+    ends_at bigint,
+    body text NOT NULL
+  );
+  CREATE INDEX alerts_over ON alerts (ends_at) WHERE ends_at IS NOT NULL;
+  ALTER TABLE job_events DROP CONSTRAINT job_events_job_id_fkey;
+`
+
 /** SQL; the step at index n leads to version n + 1. */
 export const migrations: readonly string[] = [
   ledger,
@@ -102,4 +118,5 @@ export const migrations: readonly string[] = [
   masterKeyCheck,
   // Weight and limits per minute of a provider key: a JSON object.
   'ALTER TABLE provider_keys ADD COLUMN load text COLLATE "C"',
+  alerts,
 ]

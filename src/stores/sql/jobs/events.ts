@@ -63,22 +63,18 @@ const END_CALLBACK = `
   UPDATE jobs SET callback_state = $2, callback_delivered_at = $3, callback_url = NULL, callback_secret = NULL
   WHERE id = $1`
 
+/** The next attempt. An event may be of a job or of an alert. */
+const RETRY = `
+  INSERT INTO job_events (event_id, job_id, type, attempt, state, next_at, org_id)
+  SELECT event_id, job_id, type, attempt + 1, 'pending', CAST($3 AS bigint), org_id FROM job_events
+  WHERE event_id = $1 AND attempt = $2`
+
 /** Within a transaction: the first attempt is due. */
 export const announce = (sql: Sql, jobId: string, { id, type }: EndedJob['event'], at: number): Promise<unknown> =>
-  add(sql, { eventId: id, jobId, type, attempt: 1 }, at)
-
-interface Attempt {
-  readonly eventId: string
-  readonly jobId: string
-  readonly type: string
-  readonly attempt: number
-}
-
-const add = (sql: Sql, { eventId, jobId, type, attempt }: Attempt, at: number): Promise<unknown> =>
   sql.query(
     `INSERT INTO job_events (event_id, job_id, type, attempt, state, next_at, org_id)
-      SELECT $1, id, $3, CAST($4 AS bigint), 'pending', CAST($5 AS bigint), org_id FROM jobs WHERE id = $2`,
-    [eventId, jobId, type, attempt, at],
+      SELECT $1, id, $3, 1, 'pending', CAST($4 AS bigint), org_id FROM jobs WHERE id = $2`,
+    [id, jobId, type, at],
   )
 
 /** The part of `JobStore` that tells ends. */
@@ -98,7 +94,7 @@ export function deliveries(table: JobTable): Deliveries {
         await within.row(jobId)
         const sent = [state, triedAt, status, response, error, headers, bodySha256]
         if ((await within.sql.query(DELIVER, [eventId, attempt, fence, ...sent])).length === 0) return false
-        if (state === 'retrying') await add(within.sql, { ...delivery, attempt: attempt + 1 }, nextAt)
+        if (state === 'retrying') await within.sql.query(RETRY, [eventId, attempt, nextAt])
         else await within.sql.query(END_CALLBACK, [jobId, state, state === 'delivered' ? triedAt : null])
         return true
       }),
@@ -126,7 +122,7 @@ export function deliveries(table: JobTable): Deliveries {
           const text = 'UPDATE job_events SET next_at = $1 WHERE event_id = $2 AND attempt = $3'
           await sql.query(text, [now, eventId, last.attempt])
         } else {
-          await add(sql, { ...last, attempt: last.attempt + 1 }, now)
+          await sql.query(RETRY, [eventId, last.attempt, now])
           await sql.query("UPDATE jobs SET callback_state = 'pending' WHERE id = $1", [job.id])
         }
         return true

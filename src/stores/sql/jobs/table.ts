@@ -1,9 +1,9 @@
 /** The rows of jobs, one by one, and the transactions that change them together with money. */
 import type { Exhausted, Hold, HoldRequest, Job, Lease, RequestRow } from '../../../core/ports.ts'
-import { errors } from '../../../lib/error.ts'
 import type { Keyring } from '../../keyring.ts'
 import { jobPlace } from '../../rules/jobs.ts'
 import { sealText } from '../../sealing.ts'
+import { explained } from '../explained.ts'
 import { type Durability, first, type Sql, type SqlValue } from '../sql.ts'
 import { type JobRow, jobOf } from './rows.ts'
 
@@ -113,13 +113,5 @@ export class JobTransaction {
   async forget(id: string): Promise<void> {
     await this.sql.query('DELETE FROM job_events WHERE job_id = $1', [id])
     await this.sql.query('DELETE FROM jobs WHERE id = $1', [id])
-  }
-}
-
-async function explained<T>(result: Promise<T>): Promise<T> {
-  try {
-    return await result
-  } catch (cause) {
-    throw errors.billingUnavailable(cause)
   }
 }
