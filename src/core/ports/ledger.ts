@@ -155,8 +155,7 @@ export interface Ledger {
   /**
    * Charges `row.cost` and gives the rest of the hold back, once: a second settlement of one hold does nothing. Where
    * `recover` has made an orphan of it meanwhile, the row takes the orphan's place and what is missing is charged. A hold
-   * that was given back is not settled. One that a crash of the store has lost is charged all the same. With `tells`,
-   * resolves with where limits and credits stand then.
+   * that was given back is not settled. One that a crash has lost is charged. With `tells`, resolves with the state then.
    */
   settle(hold: Hold, row: RequestRow, tells?: boolean): Promise<MoneyState | undefined>
   void(hold: Hold): Promise<void>

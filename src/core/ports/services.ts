@@ -1,5 +1,4 @@
 /** Services for filters and endpoints besides the stores of money and keys. */
-
 import type { LimitWatch } from '../../limits/alerts.ts'
 import type { Counters } from '../../limits/counters.ts'
 import type { MemoryBudget } from '../../limits/memory.ts'
@@ -181,7 +180,6 @@ export interface Services {
   signingKeys(purpose: string): readonly Buffer[]
   readonly policies: Policies
   readonly ledger: Ledger
-  /** Absent where no alert can be sent. */
   readonly alerts?: LimitWatch | undefined
   readonly jobs: JobStore
   readonly jobRunner: JobRunner
