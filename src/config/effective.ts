@@ -1,5 +1,6 @@
 /** The configuration in force: a printable copy, and the differences that need a restart. */
 import { isDeepStrictEqual } from 'node:util'
+import { MASK } from '../secrets/mask.ts'
 import { redactConfig } from '../secrets/redact.ts'
 import { shown } from './file.ts'
 import { type ConfigFiles, outsideValues } from './load.ts'
