@@ -101,7 +101,7 @@ const lines = (of: Gateway, message: string): readonly Tree[] =>
     .map(line => JSON.parse(line) as Tree)
     .filter(({ msg }) => msg === message)
 
-t.test('each share of a limit is told once, signed, and with one line in the log', async t => {
+t.test('each share of a limit gives one signed callback and one line in the log', async t => {
   const { id, org, project, as } = await tenant(command, 'acme', '1', {
     ...{ name: 'watched', limit: times(10), limitPeriod: 'month' },
   })
@@ -169,7 +169,7 @@ t.test('an alert without an address is a line in the log alone', async t => {
   )
 })
 
-t.test('credits below an amount are told once, and again after more credits', async t => {
+t.test('credits below an amount give one alert, and another one after more credits', async t => {
   const { org, as } = await tenant(command, 'poor', '1', { name: 'p' })
   t.equal(await ask(gateway, as, 2), 200)
   const data = ({ body }: Posted) => (JSON.parse(body) as { data: Tree }).data
