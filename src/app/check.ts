@@ -26,13 +26,13 @@ interface CheckSummary {
   readonly unpriced: string[]
   /** Lines about credentials, as of `credentialWarnings`. */
   readonly warnings: readonly string[]
-  /** References that were not read, with the place of each. */
+  /** References that were not read, with the place of each, and why where they were to be read. */
   readonly unread: readonly string[]
 }
 
 /** Throws what readCatalog throws. */
 export async function checkConfig(path: string, options?: CheckOptions): Promise<CheckSummary> {
-  const { version, catalog, files } = await readCatalog(path, options)
+  const { version, catalog, files } = await readCatalog(path, { ...options, isTolerant: options?.secrets === true })
   const mappings = [...catalog.models.values()].flatMap(model => model.mappings)
   const unpriced = mappings.filter(mapping => !mapping.price && !mapping.unpriced)
   return {
@@ -50,8 +50,8 @@ export async function checkConfig(path: string, options?: CheckOptions): Promise
 async function unreadIn({ gateway, models, providers, routes }: ConfigFiles): Promise<string[]> {
   const lines: string[] = []
   for (const { source, outside } of [gateway, ...models, ...providers, ...routes]) {
-    for (const { name, path, isUnread } of outside)
-      if (isUnread) lines.push(String(await located(source.error(`\${${name}} was not read`, path))))
+    for (const { name, path, isUnread, why = `\${${name}} was not read` } of outside)
+      if (isUnread) lines.push(String(await located(source.error(why, path))))
   }
   return lines
 }
@@ -63,15 +63,17 @@ async function unreadIn({ gateway, models, providers, routes }: ConfigFiles): Pr
 interface CheckOptions {
   readonly plugins?: boolean | undefined
   readonly secrets?: boolean | undefined
+  /** Whether secrets that cannot be read are listed, in place of an error for the first. */
+  readonly isTolerant?: boolean
   readonly env?: Env | undefined
 }
 
 /** Reads the files without serving them. Throws a ConfigError whose text starts with `file:line:column`. */
 export async function readCatalog(
   path: string,
-  { plugins = false, secrets: isRead = false, env = process.env }: CheckOptions = {},
+  { plugins = false, secrets: isRead = false, isTolerant = false, env = process.env }: CheckOptions = {},
 ): Promise<Pick<ConfigSnapshot, 'version' | 'catalog' | 'files'>> {
-  const secrets = new Secrets({ env, isRead })
+  const secrets = new Secrets({ env, isRead, isTolerant })
   const options = { env: { [DEMO_URL]: DEMO_BASE_URL, ...env }, own: new Set([DEMO_URL]), secrets }
   const registry = new Registry()
   const { value: file, source } = await loadGateway(path, options)

@@ -52,7 +52,9 @@ export function addOperation(program: Command, open: Open): void {
       const { path } = locateConfig(config, io.env, io.cwd)
       const { checkConfig } = await import('../app/check.ts')
       const summary = await checkConfig(resolve(io.cwd, path), options)
+      const isUnread = options.secrets === true && summary.unread.length > 0
       print(summary, ({ version, providers, models, mappings }) => {
+        if (isUnread) return ''
         const counts = `${providers} providers, ${models} models, ${mappings} offers`
         return `${path} is valid: version ${version}, ${counts}\n`
       })
@@ -60,7 +62,10 @@ export function addOperation(program: Command, open: Open): void {
         io.err(`warning: no price is known for ${summary.unpriced.join(', ')}\n`)
       }
       if (!json) for (const warning of summary.warnings) io.err(`warning: ${warning}\n`)
-      if (!json) for (const line of summary.unread) io.err(`note: ${line}; --secrets reads it\n`)
+      const { unread } = summary
+      if (!json)
+        for (const line of unread) io.err(options.secrets ? `${line}\n` : `note: ${line}; --secrets reads it\n`)
+      if (isUnread) throw new CheckFailed()
       if (options.strict && summary.warnings.length > 0) throw new CheckFailed()
     })
 

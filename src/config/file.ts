@@ -251,7 +251,8 @@ const variablesAt = (at: Path, expanded: readonly Expanded[]): string[] =>
 function outsideValue(name: string, path: Path, text: string, references: References): OutsideValue[] {
   const found = references.get(name)
   if (!found || !('value' in found)) return []
-  return [{ name, path, shown: shownReferences(text), value: found.value, isUnread: found.isUnread === true }]
+  const { value, isUnread = false, why } = found
+  return [{ name, path, shown: shownReferences(text), value, isUnread, why }]
 }
 
 /** SHA-256 of the text in UTF-8, as hex. */

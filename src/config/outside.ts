@@ -34,6 +34,8 @@ export interface OutsideValue {
   readonly shown: string
   readonly value: string
   readonly isUnread: boolean
+  /** Why it could not be read. */
+  readonly why?: string | undefined
 }
 
 const OUTSIDE = /\$\{((?:exec|vault|aws|gcp):(?!-)[^${}]*)\}/g

@@ -5,9 +5,9 @@ import { didYouMean } from '../lib/nearest.ts'
 
 /** Environment variables. */
 export type Env = Readonly<Record<string, string | undefined>>
-/** Value of a reference, or why it has none. `unset` marks an unset variable, `isUnread` a value that stands for another. */
+/** Value of a reference, or why it has none. `unset` marks an unset variable, `isUnread` a value that stands for another, `why` it does. */
 export type Resolved =
-  | { readonly value: string; readonly isDefault?: boolean; readonly isUnread?: boolean }
+  | { readonly value: string; readonly isDefault?: boolean; readonly isUnread?: boolean; readonly why?: string }
   | { readonly issue: () => string; readonly unset: boolean }
 /** References by the text between the braces. */
 export type References = ReadonlyMap<string, Resolved>

@@ -28,12 +28,15 @@ const EXAMPLES: Readonly<Record<string, string>> = {
 interface SecretsOptions {
   readonly env: Env
   readonly isRead?: boolean
+  /** Whether a secret that cannot be read is left unread, with the reason. */
+  readonly isTolerant?: boolean
 }
 
 /** Reads each secret once, until `renew` is called. */
 export class Secrets implements SecretReader {
   readonly #context: ManagerContext
   readonly #isRead: boolean
+  readonly #isTolerant: boolean
   #settings: SecretSettings = { exec: {}, vault: { auth_path: 'approle' }, aws: {}, gcp: {} }
   #folder = '.'
   #egress: Egress | undefined
@@ -46,7 +49,8 @@ export class Secrets implements SecretReader {
   /** Values of the last readings: those in force may be older than the latest. */
   #values: readonly [current: Set<string>, before: ReadonlySet<string>] = [new Set(), new Set()]
 
-  constructor({ env, isRead = true }: SecretsOptions) {
+  constructor({ env, isRead = true, isTolerant = false }: SecretsOptions) {
+    this.#isTolerant = isTolerant
     const egress = () => this.#egress
     const call: typeof callEndpoint = (url, request) => callEndpoint(url, { ...request, egress: egress() })
     this.#context = { env, home: env.HOME || '/', call, egress }
@@ -83,10 +87,10 @@ export class Secrets implements SecretReader {
       found = this.#read(name).then(
         value => this.#know(value),
         // An error of credentials has its reason for operators in `detail`.
-        ({ message, detail = message }: Error & { readonly detail?: string }) => ({
-          issue: () => `the reference "\${${name}}" cannot be read: ${detail}`,
-          unset: false,
-        }),
+        ({ message, detail = message }: Error & { readonly detail?: string }) => {
+          const why = `the reference "\${${name}}" cannot be read: ${detail}`
+          return this.#isTolerant ? { value: UNREAD, isUnread: true, why } : { issue: () => why, unset: false }
+        },
       )
       this.#found.set(name, found)
     }

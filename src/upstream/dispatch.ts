@@ -26,7 +26,6 @@ import {
   type Sent,
   send,
   sentAgain,
-  UNAUTHORIZED,
 } from './provider-call.ts'
 import { ResultPoller } from './result-poller.ts'
 import type { Transport } from './transport.ts'
@@ -63,11 +62,7 @@ export function dispatch(
     const { ex, signal } = call
     const sent: Sent = { mask: undefined }
     let incoming = await send(transport, call, sent)
-    if (incoming.status === UNAUTHORIZED) {
-      const again = await sentAgain(transport, call, sent, renewed)
-      if (again) incoming.destroy()
-      incoming = again ?? incoming
-    }
+    if (incoming.status >= 400) incoming = await sentAgain(transport, call, sent, { refused: incoming, renewed })
     const { mask } = sent
     const { tenant } = ex.caller
     const lease = memory.lease(tenant, signal, ex.operation.answerBytes, call.leases)

@@ -8,7 +8,7 @@ import { AddressNotAllowed, followRedirects, providerAddressError } from '../egr
 import { waitFor } from './auth/wait.ts'
 import { bodyOf } from './content.ts'
 import { chunksOf, plainAnswer } from './plain-answer.ts'
-import { type RenewCredential, UNAUTHORIZED } from './provider-call.ts'
+import type { RenewCredential } from './provider-call.ts'
 import { maskOfSent, sign } from './sign.ts'
 import type { Transport } from './transport.ts'
 
@@ -45,7 +45,7 @@ export class UpstreamJobCaller implements JobCaller {
       tenant: call.tenant,
     })
     // The next poll takes the credential that is read now.
-    if (incoming.status === UNAUTHORIZED) void this.#renewed?.(target)
+    if (incoming.status === 401 || incoming.status === 403) void this.#renewed?.(target)
     // From now on only silence is timed.
     incoming.committed(false)
     const mask = maskOfSent(signed, provider)

@@ -23,8 +23,9 @@ import type { UpstreamResponse } from './upstream-response.ts'
 /** A job is begun within this time. */
 const CREATE_MS = 120_000
 
-/** Status of a credential that is wrong. */
-export const UNAUTHORIZED = 401
+/** Whether a provider refused the credential itself, which may have been rotated; 402 is about money. */
+export const refusesCredential = (status: number, { code }: GatewayError): boolean =>
+  code === 'upstream_credential' && status !== 402
 
 /** Returns the credential that has taken the place of a refused one; undefined where none has. Never rejects. */
 export type RenewCredential = (target: Target) => Promise<Credential | undefined>
@@ -92,20 +93,22 @@ export function send(
 }
 
 /**
- * Sends a refused call again, once, with the credential that was read meanwhile. Undefined where that is the same one. A job
- * is begun once: its provider is asked for it with the credential that began it.
+ * Sends a refused call again, once, with the credential that was read meanwhile. Throws its error where that is the same one. A
+ * job is begun once: its provider is asked for it with the credential that began it.
  */
 export async function sentAgain(
   transport: Transport,
   call: ProviderCall,
   sent: Sent,
-  renewed: RenewCredential,
-): Promise<UpstreamResponse | undefined> {
+  { refused, renewed }: { readonly refused: UpstreamResponse; readonly renewed: RenewCredential },
+): Promise<UpstreamResponse> {
   const { ex, target, signal } = call
+  const error = await errorOf(refused, ex, sent.mask).finally(() => refused.destroy())
+  if (!refusesCredential(refused.status, error)) throw error
   const renewing = renewed(target)
-  if (ex.operation.job !== undefined) return undefined
+  if (ex.operation.job !== undefined) throw error
   const credential = await waitFor(renewing, remainingMs(ex, target), signal).catch(() => undefined)
-  if (!credential) return undefined
+  if (!credential) throw error
   call.target = { ...target, credential }
   return send(transport, call, sent)
 }

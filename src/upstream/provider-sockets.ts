@@ -12,7 +12,7 @@ import { errors, type GatewayError } from '../lib/error.ts'
 import type { Mask } from '../secrets/mask.ts'
 import { waitFor } from './auth/wait.ts'
 import { InFlightCounts } from './in-flight-count.ts'
-import { type RenewCredential, UNAUTHORIZED } from './provider-call.ts'
+import { type RenewCredential, refusesCredential } from './provider-call.ts'
 import { providerError } from './provider-error.ts'
 import { maskOfSent, sign } from './sign.ts'
 import { HandshakeTimeout, openWebSocket, type RefusedUpgrade } from './web-socket.ts'
@@ -99,8 +99,9 @@ export class UpstreamSockets implements ProviderSockets {
       throw errors.unreachable(`no WebSocket could be opened${why}`, thrown)
     }
     if ('status' in answer) {
-      const credential = answer.status === UNAUTHORIZED ? await this.#renewed?.(target) : undefined
-      if (!credential) throw errorOf(answer, target, mask)
+      const error = errorOf(answer, target, mask)
+      const credential = refusesCredential(answer.status, error) ? await this.#renewed?.(target) : undefined
+      if (!credential) throw error
       return this.#open({ ...call, target: { ...target, credential } }, end)
     }
     return { socket: answer, mask }

@@ -750,7 +750,8 @@ t.test('check needs no gateway', async t => {
   writeFileSync(join(dir, 'providers.d/acme.yaml'), secret('ACME_KYE:-'))
   t.match(await ctl(['check', '--strict'], {}), { code: 0 }, 'a variable with an empty default may be unset')
   writeFileSync(join(dir, 'providers.d/acme.yaml'), secret('exec:ACME'))
-  const commands = 'secrets: { exec: { ACME: [sh, -c, "echo sk-acme-printed >> ran; cat ran; exit $(cat status)"] } }\n'
+  const commands =
+    'secrets: { exec: { ACME: [sh, -c, "echo sk-acme-printed >> ran; cat ran; exit $(cat status)"] }, vault: { address: "http://127.0.0.1:1", token: t } }\n'
   writeFileSync(join(dir, 'config/gateway.yaml'), `${files['config/gateway.yaml']}\n${commands}`)
   writeFileSync(join(dir, 'config/status'), '0')
   const unread = `providers.d/acme.yaml:4:33: \${exec:ACME} was not read`
@@ -762,7 +763,16 @@ t.test('check needs no gateway', async t => {
   t.notMatch(whole.stderr, /note/)
   writeFileSync(join(dir, 'config/status'), '9')
   const failed = await ctl(['check', '--secrets'], {})
-  t.match(failed, { code: 1, stdout: '', stderr: /^providers\.d\/acme\.yaml:4:33: .* ended with status 9\n$/ })
+  t.match(failed, { code: 1, stdout: '', stderr: /^providers\.d\/acme\.yaml:4:33: .* ended with status 9\n$/m })
+  writeFileSync(
+    join(dir, 'providers.d/acme.yaml'),
+    secret('exec:ACME').replace('name: ', `name: ${'$'}{vault:kv/acme#name}-`),
+  )
+  const both = await ctl(['check', '--secrets', '--json'], {})
+  t.match(
+    [both.code, both.json()],
+    [1, { unread: [/:2:7: .*Vault at .* cannot be reached/, /:4:33: .* ended with status 9/] }],
+  )
   t.notMatch(`${whole.stdout}${whole.stderr}${failed.stderr}`, /sk-acme-printed/)
   writeFileSync(join(dir, 'config/gateway.yaml'), files['config/gateway.yaml']!)
   writeFileSync(join(dir, 'providers.d/acme.yaml'), manifest('acme-lrage'))
