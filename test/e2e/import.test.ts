@@ -158,7 +158,7 @@ const OLD_KEYS = [
   oldKey('sk-canary-team-0003', {
     ...PLENTY,
     team_id: 't-1',
-    team_alias: 'blue',
+    models: ['all-team-models'],
     user_id: 'ada@example.com',
     rpm_limit: 50,
     tpm_limit: 9000,
@@ -174,9 +174,19 @@ async function startLitellm(t: Pick<typeof import('tap').default, 'teardown'>, s
     const { searchParams, pathname } = new URL(request.url!, 'http://localhost')
     const page = Number(searchParams.get('page'))
     const isRight = pathname === '/key/list' && request.headers.authorization === 'Bearer sk-admin-canary'
+    if (pathname === '/team/list') {
+      const teams = [
+        { team_id: 't-1', team_alias: 'blue', models: ['test'], rpm_limit: 70, max_budget: 9, blocked: false },
+      ]
+      return response.end(JSON.stringify(teams))
+    }
+    if (pathname === '/user/list') {
+      const users = [{ user_id: 'user-7', user_email: 'seven@example.com', max_budget: 40, budget_duration: '7d' }]
+      return response.end(JSON.stringify({ users, page: 1, total_pages: 1 }))
+    }
     const keys = OLD_KEYS.slice((page - 1) * size, page * size)
     const total_pages = Math.ceil(OLD_KEYS.length / size)
-    response
+    return response
       .writeHead(isRight ? 200 : 401)
       .end(JSON.stringify({ keys, total_count: OLD_KEYS.length, current_page: page, total_pages }))
   })
@@ -218,6 +228,7 @@ t.test('keys go on working with their limits and what was spent of them', async 
   t.equal((await asked('sk-canary-plain-0001')).status, 200)
   t.equal((await asked('sk-canary-spent-0002')).status, 402, 'it had spent its limit before')
   t.equal((await asked('sk-canary-team-0003')).status, 200)
+  t.equal((await asked('sk-canary-team-0003', 'other')).status, 403, 'its team may not call it')
   t.equal((await asked('sk-canary-only-0004')).status, 403)
   t.equal((await asked('sk-canary-only-0004', 'other')).status, 200)
   t.equal((await asked('sk-canary-blocked-0005')).status, 401)
@@ -235,6 +246,12 @@ t.test('keys go on working with their limits and what was spent of them', async 
   t.match(team, { project: 'blue', createdBy: 'ada@example.com', rateLimits: { rpm: 50, tpm: 9000, concurrency: 3 } })
   t.ok(Number(team.spent) > 1.25, 'what it spends comes on top')
   t.match(team.limits, [{ period: 'month', limit: '1000000', spent: team.spent }])
+  t.match(await command('projects.list', { organization: 'default' }), [{}, { name: 'blue', rateLimits: { rpm: 70 } }])
+  t.match(await command('members.list', { organization: 'default' }), [
+    {},
+    { email: 'ada@example.com', projects: ['blue'] },
+    { email: 'seven@example.com', limits: [{ limit: '40', period: 'week' }] },
+  ])
   t.strictSame(await command('usage.check', {}), { differences: [] })
 
   const again = await imported('--keys', litellm, '--admin-key-env', 'MASTER')

@@ -71,6 +71,8 @@ async function readModels({ model_list, credential_list }: Section, report: Repo
       continue
     }
     noteDeployment(written, deployment, upstream.manifest, report)
+    if (upstream.isAssumed)
+      report.changed(`${at}.litellm_params.model`, 'called by the API of OpenAI, which it must have')
     if (isAny) report.changed(`${at}.litellm_params.model`, 'names without a provider go to OpenAI')
     names.set(name, [...(names.get(name) ?? []), deployment])
   }

@@ -9,8 +9,15 @@ import { isSection, listOf, type Section, sectionOf } from './sections.ts'
 const PAGE = 100
 const MAX_PAGES = 100_000
 
-/** Each key as a section. `variable` names the variable that holds the admin key of an address. */
-export async function readKeys(source: string, variable: string | undefined, io: Io): Promise<Section[]> {
+/** Keys, with the teams and users that they name, where these can be read. */
+export interface Accounts {
+  readonly keys: readonly Section[]
+  readonly teams: readonly Section[]
+  readonly users: readonly Section[]
+}
+
+/** Reads a file or an address. `variable` names the variable that holds the admin key of an address. */
+export async function readKeys(source: string, variable: string | undefined, io: Io): Promise<Accounts> {
   if (/^https?:\/\//i.test(source)) return download(parseUrl(source, 'http://litellm:4000'), variable, io)
   const path = resolve(io.cwd, source)
   let text: string
@@ -20,29 +27,49 @@ export async function readKeys(source: string, variable: string | undefined, io:
     throw new Failure(`${path} cannot be read: ${errorCode(thrown) ?? 'unknown error'}`)
   }
   const trimmed = text.replace(/^\uFEFF/, '').trim()
-  const keys = /^[[{]/.test(trimmed) ? fromJson(trimmed, source) : fromCsv(trimmed)
+  const found = /^[[{]/.test(trimmed) ? fromJson(trimmed, source) : fromCsv(trimmed)
+  const { keys } = found
   if (keys.length > 0 && !keys.some(({ token }) => typeof token === 'string'))
     throw new Failure(`${source} has no keys with a token; name an answer of /key/list or an export of the key table`)
-  return keys
+  return found
 }
 
-/** All pages of `/key/list`. */
-async function download(url: URL, variable: string | undefined, io: Io): Promise<Section[]> {
+/** All pages of `/key/list`, `/user/list` and `/team/list`; the two last where the admin key may read them. */
+async function download(url: URL, variable: string | undefined, io: Io): Promise<Accounts> {
   if (variable === undefined) throw new Failure('--admin-key-env is missing: the variable that holds the admin key')
   const key = io.env[variable]
   if (!key) throw new Failure(`the variable ${variable} is not set; it holds the admin key of LiteLLM`)
   const base = url.pathname.replace(/\/(?:key\/list)?$/, '')
-  const keys: Section[] = []
-  for (let page = 1; page <= MAX_PAGES; page++) {
-    const query = { return_full_object: 'true', include_team_keys: 'true', page: String(page), size: String(PAGE) }
-    const at = new URL(`${base}/key/list?${new URLSearchParams(query)}`, url)
-    const answer = sectionOf(parsed(await textAt(at, key), `${at.origin}${at.pathname}`))
-    const found = keysIn(answer)
-    keys.push(...found)
-    const last = Number(answer.total_pages ?? 1)
-    if (found.length === 0 || page >= last) return keys
+  const pagesOf = async (
+    path: string,
+    query: Readonly<Record<string, string>>,
+    listIn: (answer: unknown) => Section[],
+  ) => {
+    const all: Section[] = []
+    for (let page = 1; page <= MAX_PAGES; page++) {
+      const at = new URL(`${base}${path}?${new URLSearchParams({ ...query, page: String(page) })}`, url)
+      const answer = parsed(await textAt(at, key), `${at.origin}${at.pathname}`)
+      const found = listIn(answer)
+      all.push(...found)
+      if (found.length === 0 || page >= Number(sectionOf(answer).total_pages ?? 1)) break
+    }
+    return all
   }
-  return keys
+  const optional = async (path: string, query: Readonly<Record<string, string>>, name: string) => {
+    try {
+      return await pagesOf(path, query, answer => listOf(sectionOf(answer)[name] ?? answer).map(sectionOf))
+    } catch (thrown) {
+      if (!(thrown instanceof Failure)) throw thrown
+      io.err(`remark: ${thrown.message}; ids stand in for the names of ${name}\n`)
+      return []
+    }
+  }
+  const whole = { return_full_object: 'true', include_team_keys: 'true', size: String(PAGE) }
+  const keys = await pagesOf('/key/list', whole, keysIn)
+  const names = (name: string) => keys.some(one => typeof one[name] === 'string')
+  const teams = names('team_id') ? await optional('/team/list', {}, 'teams') : []
+  const users = names('user_id') ? await optional('/user/list', { page_size: String(PAGE) }, 'users') : []
+  return { keys, teams, users }
 }
 
 async function textAt(url: URL, key: string): Promise<string> {
@@ -67,11 +94,13 @@ function parsed(text: string, where: string): unknown {
   }
 }
 
-function fromJson(text: string, source: string): Section[] {
+function fromJson(text: string, source: string): Accounts {
   // An export of psql has an object on each line.
   const lines = text.split('\n')
   const isLines = text.startsWith('{') && lines.length > 1 && lines[0]!.trimEnd().endsWith('}')
-  return keysIn(isLines ? lines.filter(Boolean).map(line => parsed(line, source)) : parsed(text, source))
+  const value = isLines ? lines.filter(Boolean).map(line => parsed(line, source)) : parsed(text, source)
+  const { teams, users } = sectionOf(value)
+  return { keys: keysIn(value), teams: listOf(teams).map(sectionOf), users: listOf(users).map(sectionOf) }
 }
 
 /** Keys of an answer or a list; one that is a text is a hash. */
@@ -84,11 +113,12 @@ function keysIn(value: unknown): Section[] {
   return list.map(one => (typeof one === 'string' ? { token: one } : sectionOf(one)))
 }
 
-function fromCsv(text: string): Section[] {
+function fromCsv(text: string): Accounts {
   const [head = [], ...rows] = rowsOf(text)
-  return rows
+  const keys = rows
     .filter(row => row.some(cell => cell !== ''))
     .map(row => Object.fromEntries(head.map((name, at) => [name.trim(), cellOf(row[at] ?? '')])))
+  return { keys, teams: [], users: [] }
 }
 
 /** Cells of a CSV, in which `""` within quotes is a quote. */

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { Admin } from '../admin.ts'
 import { Failure } from '../io.ts'
+import type { Accounts } from './key-source.ts'
 import type { Report } from './report.ts'
 import { listOf, type Section, sectionOf, textOf } from './sections.ts'
 
@@ -31,18 +32,60 @@ export interface Imported {
   readonly label: string
   readonly organization: string
   readonly project: string
+  /** Arguments of a new project. */
+  readonly projectArgs: Section
   /** Address of a member; undefined for a key that no member owns. */
   readonly member: string | undefined
+  /** Arguments of a new member. */
+  readonly memberArgs: Section
   /** Arguments of `keys.import` beside the project and the member. */
   readonly args: Section
   /** The only models that it may call; undefined for all. */
   readonly models: readonly string[] | undefined
 }
 
-/** Reads the keys, and notes what becomes of each of their fields below `keys[n]`. `virtual`: what aliases stand for. */
-export function convertKeys(keys: readonly Section[], report: Report, virtual: readonly Section[]): Imported[] {
+/**
+ * Reads the keys, and notes what becomes of each of their fields below `keys[n]`, `teams[n]` and `users[n]`. `virtual`:
+ * what aliases stand for.
+ */
+export function convertKeys({ keys, teams, users }: Accounts, report: Report, virtual: readonly Section[]): Imported[] {
   const aliases = new Map(virtual.filter(isAlias).map(({ id, use }) => [String(id), listOf(use).map(String)]))
-  return keys.flatMap((key, index) => convertKey(key, `keys[${index}]`, report, aliases) ?? [])
+  const groups = {
+    teams: new Map(teams.map((team, index) => [team.team_id, teamOf(team, `teams[${index}]`, report)])),
+    users: new Map(users.map((user, index) => [user.user_id, userOf(user, `users[${index}]`, report)])),
+  }
+  return keys.flatMap((key, index) => convertKey(key, `keys[${index}]`, report, aliases, groups) ?? [])
+}
+
+/** A team or a user, with arguments of the project or the member that stands for it. */
+interface Place {
+  readonly written: Section
+  readonly args: Section
+}
+interface Groups {
+  readonly teams: ReadonlyMap<unknown, Place>
+  readonly users: ReadonlyMap<unknown, Place>
+}
+
+function teamOf(team: Section, at: string, report: Report): Place {
+  report.lost(at, 'projects have no such setting')
+  for (const name of ['team_id', 'team_alias', 'organization_id']) report.carried(`${at}.${name}`, 'the project')
+  report.carried(`${at}.models`, 'the models of its keys that name none')
+  for (const name of ['max_budget', 'budget_duration', 'spend']) {
+    report.lost(`${at}.${name}`, 'projects have no spending limit; set one of each key or member')
+  }
+  for (const name of ['members', 'members_with_roles', 'admins'])
+    report.lost(`${at}.${name}`, 'owners of keys become members')
+  report.carried(`${at}.blocked`, 'an archived project')
+  return { written: team, args: ratesOf(team, at, report) }
+}
+
+function userOf(user: Section, at: string, report: Report): Place {
+  report.lost(at, 'members have no such setting')
+  for (const name of ['user_id', 'user_email', 'teams'])
+    report.carried(`${at}.${name}`, 'a member, where keys are theirs')
+  report.lost(`${at}.spend`, 'the limit of a member counts from the import')
+  return { written: user, args: { ...limitOf(user, at, report), ...ratesOf(user, at, report) } }
 }
 
 /** Rules name models, not virtual ones: a virtual model of another name is meant by its targets. */
@@ -51,7 +94,16 @@ const isAlias = ({ id, use }: Section): boolean =>
 
 type Aliases = ReadonlyMap<string, readonly string[]>
 
-function convertKey(key: Section, at: string, report: Report, aliases: Aliases): Imported | undefined {
+function convertKey(
+  written: Section,
+  at: string,
+  report: Report,
+  aliases: Aliases,
+  groups: Groups,
+): Imported | undefined {
+  const team = groups.teams.get(written.team_id)
+  const user = groups.users.get(written.user_id)
+  const key = joined(written, team?.written, user?.written)
   const hash = hashOf(key.token)
   if (hash === undefined) {
     report.lost(at, 'it has no token of 64 hexadecimal digits; only keys that it knows by hash are carried')
@@ -96,9 +148,24 @@ function convertKey(key: Section, at: string, report: Report, aliases: Aliases):
     label,
     organization: textOf(key.organization_alias) ?? textOf(key.organization_id) ?? textOf(key.org_id) ?? DEFAULT,
     project: (textOf(key.team_alias) ?? textOf(key.team_id) ?? DEFAULT).slice(0, 200),
+    projectArgs: { ...team?.args, archived: team?.written.blocked === true },
     member,
+    memberArgs: user?.args ?? {},
     args,
     models: modelsOf(key, at, report)?.flatMap(name => [name, ...(aliases.get(name) ?? [])]),
+  }
+}
+
+/** A key with what its team and its owner say of it. */
+function joined(key: Section, team: Section = {}, user: Section = {}): Section {
+  const own = listOf(key.models)
+  const isOwn = own.length > 0 && !own.includes('all-team-models')
+  return {
+    ...key,
+    team_alias: key.team_alias ?? team.team_alias,
+    organization_id: key.organization_id ?? key.org_id ?? team.organization_id,
+    user_email: key.user_email ?? user.user_email,
+    models: isOwn ? own : listOf(team.models).length > 0 ? team.models : own,
   }
 }
 
@@ -116,7 +183,7 @@ function memberOf({ user_id, user_email, user }: Section): string | undefined {
   return isAddress ? given : `${given.replace(/[\s@]+/g, '-').slice(0, 64)}@users.invalid`
 }
 
-/** A decimal of at most nine places; undefined for what is no amount. */
+/** A decimal of at most nine groups; undefined for what is no amount. */
 function amountOf(value: unknown): string | undefined {
   const number = typeof value === 'string' && value !== '' ? Number(value) : value
   if (typeof number !== 'number' || !(number >= 0) || number >= 1e9) return undefined
@@ -174,7 +241,8 @@ function ratesOf(key: Section, at: string, report: Report): Section {
 function modelsOf({ models }: Section, at: string, report: Report): readonly string[] | undefined {
   const named = listOf(models).filter((one): one is string => textOf(one) !== undefined)
   if (named.length === 0 || named.some(one => ALL_MODELS.includes(one))) {
-    report.carried(`${at}.models`, 'all models')
+    if (named.includes('all-team-models')) report.changed(`${at}.models`, 'all models: those of its team are not known')
+    else report.carried(`${at}.models`, 'all models')
     return undefined
   }
   const hasPattern = named.some(one => one.includes('*'))
@@ -205,7 +273,7 @@ export async function importKeys(keys: readonly Imported[], admin: Admin): Promi
   const organizations = new Set((await all<Named>(admin, 'orgs.list')).map(({ name }) => name))
   const members: Members = new Map()
   const outcome = { made: 0, found: 0 }
-  for (const { organization, project, member } of keys) {
+  for (const { organization, project, projectArgs, member, memberArgs } of keys) {
     if (!organizations.has(organization)) {
       await admin.command('orgs.create', { name: organization, account: 'open' })
       organizations.add(organization)
@@ -217,10 +285,13 @@ export async function importKeys(keys: readonly Imported[], admin: Admin): Promi
       projects.set(organization, known)
     }
     if (!known.has(project)) {
-      const { id } = await admin.command<{ id: string }>('projects.create', { organization, name: project })
+      const { archived, ...rates } = projectArgs
+      const made = { organization, name: project, ...rates }
+      const { id } = await admin.command<{ id: string }>('projects.create', made)
+      if (archived) await admin.command('projects.archive', { project: id })
       known.set(project, id)
     }
-    if (member !== undefined) await joinMember(admin, members, organization, member, project)
+    if (member !== undefined) await joinMember(admin, members, organization, member, project, memberArgs)
   }
   for (const { organization, project, member, args, models } of keys) {
     const at = projects.get(organization)!.get(project)!
@@ -241,7 +312,14 @@ export async function importKeys(keys: readonly Imported[], admin: Admin): Promi
 /** Projects of members by address, by organization; null for all projects. */
 type Members = Map<string, Map<string, readonly string[] | null>>
 
-async function joinMember(admin: Admin, members: Members, organization: string, email: string, project: string) {
+async function joinMember(
+  admin: Admin,
+  members: Members,
+  organization: string,
+  email: string,
+  project: string,
+  args: Section,
+) {
   let known = members.get(organization)
   if (!known) {
     const listed = await all<Member>(admin, 'members.list', { organization })
@@ -252,7 +330,7 @@ async function joinMember(admin: Admin, members: Members, organization: string, 
   if (projects === null || projects?.includes(project)) return
   const more = [...(projects ?? []), project]
   if (projects) await admin.command('members.update', { organization, member: email, projects: more })
-  else await admin.command('members.add', { organization, email, role: 'developer', projects: more })
+  else await admin.command('members.add', { organization, email, role: 'developer', projects: more, ...args })
   known.set(email.toLowerCase(), more)
 }
 

@@ -80,6 +80,8 @@ export interface Upstream {
   readonly provider: string
   readonly model: string
   readonly manifest: Section
+  /** No manifest is packaged: it is taken to speak the API of OpenAI. */
+  readonly isAssumed?: boolean
 }
 
 /** The manifest that serves `params.model`, such as `groq/llama-3.1-8b-instant`; undefined when there is none. */
@@ -125,7 +127,7 @@ function serviceOf(prefix: string, model: string, base: string | undefined): Ups
     wires: OPENAI_WIRES,
     inline_media: true,
   }
-  return { provider, model, manifest }
+  return { provider, model, manifest, isAssumed: true }
 }
 
 /** An address without slashes at its end. */
