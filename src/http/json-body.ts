@@ -33,18 +33,23 @@ export async function readJson(
   values?: number,
 ): Promise<Body> {
   const body = await readBytes(req, limit, guard, declared)
-  const parse = () => parsed(body, guard, exact, values)
-  return body.length < SCHEDULED_BYTES ? parse() : scheduler.run(guard.tenant, parse)
+  const parts = parsed(body, guard, exact, values)
+  if (body.length >= SCHEDULED_BYTES) return scheduler.runAll(guard.tenant, parts)
+  for (;;) {
+    const { done, value } = parts.next()
+    if (done) return value
+  }
 }
 
 const rules = { protoAction: 'remove', constructorAction: 'remove' } as const
 
-function parsed(body: Buffer, guard: BodyGuard, exact: Place | undefined, values: number | undefined): Body {
+function* parsed(body: Buffer, guard: BodyGuard, exact?: Place, values?: number): Generator<void, Body> {
   if (!isUtf8(body)) throw notUtf8()
   const scan = new ShapeScan(body, values)
   scan.run()
   if (scan.structure > body.length) guard.parse(scan.structure - body.length)
-  const { value, rawStrings } = body.length < RAW_STRINGS_BYTES ? plain(body, exact) : withLong(body, scan, exact)
+  const { value, rawStrings } =
+    body.length < RAW_STRINGS_BYTES ? plain(body, exact) : yield* withLong(body, scan, exact)
   const isUnsafe = scan.suspicious && typeof value === 'object' && value !== null
   return {
     value: isUnsafe ? secureJson.scan(value, rules) : value,
@@ -54,9 +59,9 @@ function parsed(body: Buffer, guard: BodyGuard, exact: Place | undefined, values
   }
 }
 
-function withLong(body: Buffer, { long }: ShapeScan, exact: Place | undefined): Body {
+function* withLong(body: Buffer, { long }: ShapeScan, exact: Place | undefined): Generator<void, Body> {
   try {
-    return withRawStrings(body, long, startOf(body), json => parseBody(json, exact))
+    return yield* withRawStrings(body, long, startOf(body), json => parseBody(json, exact))
   } catch (cause) {
     if (body.length > MAX_LOCATED_BYTES) throw errors.invalidJson(describe(cause).replace(POSITION, ''))
     return plain(body, exact)

@@ -9,6 +9,14 @@ import { utf8Text } from '../lib/utf8.ts'
  */
 const MARK = [...randomBytes(24)].map(byte => String.fromCharCode(0x61 + (byte & 15))).join('')
 const DIGITS = 8
+/** Bytes of long strings that are read in one part. */
+const PART_BYTES = 4 * 1024 * 1024
+/** More than the cut between two parts moves. */
+const MIN_PART_BYTES = 16
+const BACKSLASH = 0x5c
+const LOWER_U = 0x75
+/** Bytes of the longest escape. */
+const UNICODE_ESCAPE = 6
 const LENGTH = MARK.length + DIGITS
 
 /** Stands for the long string of that index. */
@@ -29,24 +37,53 @@ function restored(value: unknown, textAt: (index: number) => string | undefined)
 
 /**
  * The body with its long strings. `spans`: where these begin and end, in turn, with their quotes. `start`: where the body
- * begins. `parse` reads the rest, in which marks stand for them. Throws a SyntaxError for invalid JSON.
+ * begins. `parse` reads the rest, in which marks stand for them. Yields between parts that take some milliseconds each.
+ * Throws a SyntaxError for invalid JSON.
  */
-export function withRawStrings(
+export function* withRawStrings(
   body: Buffer,
   spans: readonly number[],
   start: number,
   parse: (json: string) => unknown,
-): Body {
+): Generator<void, Body> {
   if (spans.length === 0) return { value: parse(utf8Text(body, start)) }
   const rawStrings = new RawStrings()
   let json = ''
   let at = start
+  let room = PART_BYTES
   for (let span = 0; span < spans.length; span += 2) {
     const [from, to] = [spans[span]!, spans[span + 1]!]
     json += `${utf8Text(body, at, from)}"${markOf(rawStrings.size)}"`
-    rawStrings.add(JSON.parse(utf8Text(body, from, to)) as string, body.subarray(from, to))
+    let text = ''
+    for (let next = from + 1; next < to - 1; ) {
+      if (room < MIN_PART_BYTES) {
+        yield
+        room = PART_BYTES
+      }
+      const end = next + room < to - 1 ? cutAt(body, next, next + room) : to - 1
+      text += JSON.parse(`"${utf8Text(body, next, end)}"`)
+      room -= end - next
+      next = end
+    }
+    rawStrings.add(text, body.subarray(from, to))
     at = to
   }
+  if (room < PART_BYTES) yield
   const value = parse(json + utf8Text(body, at))
   return { value: restored(value, index => rawStrings.textAt(index)), rawStrings }
+}
+
+/** The nearest place up to `at` where a string that begins at `from` may be cut: within no character and no escape. */
+function cutAt(body: Buffer, from: number, at: number): number {
+  let cut = at
+  while ((body[cut]! & 0xc0) === 0x80) cut--
+  const near = Math.max(from, cut - UNICODE_ESCAPE + 1)
+  const slash = near + body.subarray(near, cut).lastIndexOf(BACKSLASH)
+  if (slash < near) return cut
+  let first = slash
+  while (first > from && body[first - 1] === BACKSLASH) first--
+  // The second one of two backslashes begins no escape.
+  const begins = (slash - first) % 2 === 0
+  const length = body[slash + 1] === LOWER_U ? UNICODE_ESCAPE : 2
+  return begins && slash + length > cut ? slash : cut
 }

@@ -50,6 +50,14 @@ export class Scheduler {
     })
   }
 
+  /** Returns what the last part returns. Each part is work of its own: other work comes in between. */
+  async runAll<T>(tenant: string, parts: Iterator<void, T>): Promise<T> {
+    for (;;) {
+      const part = await this.run(tenant, () => parts.next())
+      if (part.done) return part.value
+    }
+  }
+
   /** How long the next work has to wait. */
   #waitMs(): number {
     return this.#evenAt - this.#clock.now() - BURST_MS

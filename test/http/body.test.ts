@@ -231,6 +231,25 @@ t.test('long strings of a body are parsed as they are, and kept as they were wri
   }
 })
 
+t.test('a string that is read in parts is cut within no character and no escape', async t => {
+  const units = ['é', '😀', '\\u2041', '\\ud83d\\ude00', '\\\\', '\\n', '\\\\u2041', '\\\\\\\\u', '\\"', '€\\t']
+  for (const unit of units) {
+    for (let shift = 0; shift < 6; shift++) {
+      const body = Buffer.from(`["${'x'.repeat(4 * MIB - 24 + shift)}${unit.repeat(24)}${'y'.repeat(99)}"]`)
+      const { req, res } = request([body])
+      const { value, rawStrings } = await readJson(req, res, 16 * MIB, intake())
+      const [got] = value as [string]
+      const [expected] = JSON.parse(String(body)) as [string]
+      t.ok(got === expected, `${unit} after ${shift}`)
+      t.ok(body.equals(Buffer.from(rawStrings!.stringify(value))), 'it is written as it came')
+    }
+  }
+  for (const broken of ['\n', '\\x', '\\u12', '\\u12"', '\u0000']) {
+    const body = `["${'x'.repeat(4 * MIB - 3)}${broken}${'y'.repeat(99)}"]`
+    t.equal(await outcome(request([body]), 16 * MIB), '400 invalid_json', JSON.stringify(broken))
+  }
+})
+
 t.test('what a parser says of a body does not repeat the body', async t => {
   const secret = 'sk-secret-0123456789'
   for (const body of [

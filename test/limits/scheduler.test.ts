@@ -70,6 +70,36 @@ t.test('tenants take turns, however much one of them has to do', async t => {
   t.strictSame(log, ['a0', 'a1', 'b1', 'c1', 'a2', 'a3'])
 })
 
+t.test('other work comes in between the parts of work', async t => {
+  const { clock, scheduler, run, log } = scheduled()
+  function* parts() {
+    for (const name of ['a1', 'a2', 'a3']) {
+      clock.pass(30)
+      log.push(name)
+      if (name !== 'a3') yield
+    }
+    return 'whole'
+  }
+  const whole = scheduler.runAll('a', parts())
+  run('b', 'b1', 30)
+  let ended = false
+  void whole.then(() => {
+    ended = true
+  })
+  while (!ended) {
+    clock.next()
+    await new Promise(setImmediate)
+  }
+  t.equal(await whole, 'whole')
+  t.strictSame(log, ['a1', 'b1', 'a2', 'a3'])
+  function* failing() {
+    yield
+    throw new Error('broken')
+  }
+  clock.pass(1000)
+  await t.rejects(scheduler.runAll('c', failing()), /broken/)
+})
+
 t.test('what work throws is the failure of its caller alone', async t => {
   const { clock, scheduler, run } = scheduled()
   const fail = () => {
