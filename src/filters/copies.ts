@@ -83,6 +83,8 @@ export class Copies {
       throw thrown
     })
     const principal = await keys.find(hash)
+    // An operator may revoke the key.
+    if (!principal) this.#services.metrics.ruleApplied(rule.name, 'mirror_skipped')
     if (!principal || signal.aborted) return
     const { codec } = route.endpoint
     const endpoint = Object.assign({}, route.endpoint, { codec: copying(codec, source, rule.mirror!.to) })

@@ -28,6 +28,39 @@ export function organizationContract(t: Test, make: MakeSubject): void {
     t.match(await refusal(t, organizations.update('nope', {}, ADA), 404), /There are: ACME \(id /)
   })
 
+  t.test("the operator's own requests have one organization, which the first of them makes", async t => {
+    const subject = await make(t)
+    const { issuerKeys, keys, organizations, audit } = subject
+    t.same(await organizations.list(), [])
+    const hashes = await Promise.all([1, 2, 3].map(() => issuerKeys.keyOfOperator()))
+    t.equal(new Set([...hashes, await issuerKeys.keyOfOperator()]).size, 1)
+    const principal = (await keys.find(hashes[0]!)) as Principal
+    t.match(principal, { orgId: 'gateway-operator', account: 'open', mode: 'credits', keyName: 'mirrors' })
+    t.match(await organizations.list(), [{ id: 'gateway-operator', name: 'gateway-operator', account: 'open' }])
+    t.match(await audit.list({ limit: 2 }), [{ action: 'keys.create' }, { action: 'orgs.create', actor: 'gateway' }])
+    t.match(await hold(subject, principal, 'mirrored', 5n), { amount: 5n }, 'its balance has no bound')
+  })
+
+  t.test('weight and limits of a provider key are kept, changed and removed', async t => {
+    const { organizations, policies } = await make(t)
+    const { id: orgId } = await organizations.create({ name: 'a' }, ADA)
+    const key = { organization: 'a', provider: 'p', label: 'l', secret: 's', fingerprint: 'f' }
+    const plain = await policies.providerKeys.add(key, ADA)
+    t.notOk('weight' in plain || 'rpm' in plain)
+    const { id } = await policies.providerKeys.add({ ...key, load: { weight: 2.5, rpm: 10 } }, ADA)
+    const loads = async () => (await policies.facts(orgId)).keys.map(({ load }) => load)
+    t.same(await loads(), [{}, { weight: 2.5, rpm: 10 }])
+    t.match(await policies.providerKeys.update(id, undefined, { load: { weight: null, tpm: 9 } }, ADA), {
+      weight: undefined,
+      rpm: 10,
+      tpm: 9,
+    })
+    t.match(await policies.providerKeys.update(id, undefined, { label: 'm' }, ADA), { label: 'm', rpm: 10, tpm: 9 })
+    t.same(await loads(), [{}, { rpm: 10, tpm: 9 }])
+    await policies.providerKeys.update(id, undefined, { load: { rpm: null, tpm: null } }, ADA)
+    t.same(await loads(), [{}, {}])
+  })
+
   t.test('projects are named apart within their organization, and found by either name', async t => {
     const { organizations, projects, accounts } = await make(t)
     for (const name of ['a', 'b']) await organizations.create({ name }, ADA)
