@@ -206,6 +206,15 @@ t.test('streams come through the proxy', async t => {
   }
 })
 
+t.test('a tunnel that the proxy has closed is replaced by another one', async t => {
+  for (let n = 0; n < 5; n++) {
+    proxy.cut()
+    t.equal(await textOf(await ask('secure')), 'from secure')
+    proxy.cut()
+    t.equal(await textOf(await ask('plain')), 'from plain')
+  }
+})
+
 t.test('a target on this machine has no proxy, unless its own manifest names one', async t => {
   asked()
   t.equal(await textOf(await ask('127-0-0-1')), 'from local')

@@ -21,7 +21,8 @@ export interface ConnectProxy {
   refuse(how: number | 'silence' | 'break' | undefined): void
   /** Number of tunnels that were opened. */
   readonly opened: number
-  close(): Promise<void>
+  /** Breaks all tunnels. */
+  cut(): void
 }
 
 /** Ends with the test. */
@@ -56,11 +57,13 @@ export async function startConnectProxy(t: Scope, { route, login, tls }: ProxyOp
     client.on('close', () => target.destroy())
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const close = async () => {
+  const cut = () => {
     for (const socket of open) socket.destroy()
-    await new Promise(resolve => server.close(resolve))
   }
-  t.teardown(close)
+  t.teardown(async () => {
+    cut()
+    await new Promise(resolve => server.close(resolve))
+  })
   return {
     port: (server.address() as AddressInfo).port,
     taken: () => seen.splice(0),
@@ -70,6 +73,6 @@ export async function startConnectProxy(t: Scope, { route, login, tls }: ProxyOp
     get opened() {
       return opened
     },
-    close,
+    cut,
   }
 }
