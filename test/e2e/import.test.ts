@@ -263,10 +263,15 @@ t.test('keys go on working with their limits and what was spent of them', async 
 
   await gateway.writeFile('keys.json', JSON.stringify(OLD_KEYS))
   t.match(await imported('--keys', 'keys.json'), { printed: /0 made, 6 there already/ })
-  const csv = `token,key_alias,spend,models,max_budget,blocked,metadata\n${hashOf('sk-canary-csv-0007')},"from, csv",0.5,"{other,test}",3,f,"{""a"": ""canary-csv""}"\n`
+  const csv = `token,key_alias,spend,models,max_budget,blocked,expires,user_id,metadata\n${hashOf('sk-canary-csv-0007')},"from, csv",0.5,"{other,test}",3,f,2100-01-01 00:00:00+00,42,"{""a"": ""canary-csv""}"\n`
   await gateway.writeFile('keys.csv', csv)
   t.match(await imported('--keys', 'keys.csv'), { code: 0, printed: /1 made, 0 there already/ })
   t.equal((await asked('sk-canary-csv-0007', 'other')).status, 200)
+  t.match((await command<Key[]>('keys.list', {})).at(-1), {
+    name: 'from, csv',
+    createdBy: '42@users.invalid',
+    expiresAt: '2100-01-01T00:00:00.000Z',
+  })
   const refused = await imported('--keys', litellm)
   t.match(refused, { code: 1, printed: /--admin-key-env is missing/ })
   t.match(await imported('--keys', litellm, '--admin-key-env', 'GATEWAY_ADMIN'), { code: 1, printed: /status 401/ })

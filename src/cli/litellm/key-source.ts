@@ -117,7 +117,7 @@ function fromCsv(text: string): Accounts {
   const [head = [], ...rows] = rowsOf(text)
   const keys = rows
     .filter(row => row.some(cell => cell !== ''))
-    .map(row => Object.fromEntries(head.map((name, at) => [name.trim(), cellOf(row[at] ?? '')])))
+    .map(row => Object.fromEntries(head.map((name, at) => [name.trim(), cellOf(row[at] ?? '', name)])))
   return { keys, teams: [], users: [] }
 }
 
@@ -140,12 +140,15 @@ function rowsOf(text: string): string[][] {
   return rows
 }
 
+/** Columns of numbers: ids and names may look like some. */
+const NUMERIC = /^(?:spend|max_budget|soft_budget|max_parallel_requests|[tr]pm_limit)$/
+
 /** A cell of PostgreSQL: JSON, an array such as `{a,b}`, a number, a truth, or a text. */
-function cellOf(cell: string): unknown {
+function cellOf(cell: string, name: string): unknown {
   if (cell === '' || cell === '\\N' || cell === 'NULL') return null
   if (cell === 't' || cell === 'true') return true
   if (cell === 'f' || cell === 'false') return false
-  if (/^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i.test(cell) && cell.length < 20) return Number(cell)
+  if (NUMERIC.test(name) && Number.isFinite(Number(cell))) return Number(cell)
   if (!/^[[{]/.test(cell)) return cell
   try {
     return JSON.parse(cell)

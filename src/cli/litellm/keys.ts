@@ -183,7 +183,7 @@ function memberOf({ user_id, user_email, user }: Section): string | undefined {
   return isAddress ? given : `${given.replace(/[\s@]+/g, '-').slice(0, 64)}@users.invalid`
 }
 
-/** A decimal of at most nine groups; undefined for what is no amount. */
+/** A decimal of at most nine decimals; undefined for what is no amount. */
 function amountOf(value: unknown): string | undefined {
   const number = typeof value === 'string' && value !== '' ? Number(value) : value
   if (typeof number !== 'number' || !(number >= 0) || number >= 1e9) return undefined
@@ -193,8 +193,9 @@ function amountOf(value: unknown): string | undefined {
 function expiryOf({ expires }: Section, at: string, report: Report): Section {
   const text = textOf(expires)
   if (text === undefined) return {}
-  const zoned = /[zZ]|[+-]\d\d:?\d\d$/.test(text) ? text : `${text}Z`
-  const time = Date.parse(zoned.replace(' ', 'T'))
+  // PostgreSQL writes a zone as +00, and a time without a zone is UTC.
+  const zoned = /[zZ]$|[+-]\d\d(?::?\d\d)?$/.test(text.slice(10)) ? text : `${text}Z`
+  const time = Date.parse(zoned.replace(' ', 'T').replace(/([+-]\d\d)$/, '$1:00'))
   if (Number.isNaN(time)) throw new Failure(`${at}.expires is no time; nothing was imported`)
   report.carried(`${at}.expires`)
   return { expiresAt: time }
