@@ -86,7 +86,7 @@ export class ConfigManager {
     })
   }
 
-  /** Whether the manifest of a provider refers to what a `SecretReader` reads. */
+  /** Whether the manifest of a provider refers to files, or to what a `SecretReader` reads. */
   refersOutside(provider: string): boolean {
     return this.#namesOf(provider).length > 0
   }
@@ -103,7 +103,7 @@ export class ConfigManager {
 
   #namesOf(provider: string): string[] {
     const file = this.current.files.providers.find(({ value }) => value.provider === provider)
-    return file?.outside.map(({ name }) => name) ?? []
+    return file ? [...file.outside.map(({ name }) => name), ...file.references.map(path => `file:${path}`)] : []
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {

@@ -11,7 +11,7 @@ interface RenewalOptions {
   readonly log: Log
 }
 
-/** Only credentials of manifests that refer to commands or secret managers are renewed. */
+/** Only credentials of manifests that refer to files, commands or secret managers are renewed. */
 export function credentialRenewal({ manager, renew, log }: RenewalOptions): RenewCredential {
   return async ({ provider, credential }) => {
     const { id, owner, credentials } = provider

@@ -173,6 +173,8 @@ t.test(
       [PROVIDER]: withSecret(`sk-acme-fixed, ${ref('exec:ACME')}`),
       'providers.d/second.yaml': withSecret(ref('exec:OTHER')).replace('acme', 'second'),
       'providers.d/third.yaml': withSecret('sk-third').replace('acme', 'third'),
+      'providers.d/fourth.yaml': withSecret(ref('file:../config/file')).replace('acme', 'fourth'),
+      'config/file': 'sk-fourth-first\n',
       'config/token': 'sk-acme-first\n',
       'config/other': 'sk-other\n',
     })
@@ -208,6 +210,11 @@ t.test(
     write('config/token', 'sk-acme-third\n')
     t.equal(await renewed(targetOf('acme', 1)), undefined, 'too soon')
     t.equal(await renewed(targetOf('second', 0)), undefined)
+    t.equal(await runs(folder), 4)
+
+    const ofFile = targetOf('fourth', 0)
+    write('config/file', 'sk-fourth-second\n')
+    t.equal((await renewed(ofFile))?.secret, 'sk-fourth-second', 'a file whose watch has not reported it yet')
     t.equal(await runs(folder), 4)
 
     await manager.reload()
