@@ -34,6 +34,7 @@ export interface SpanEnd {
 
 /** Bits of a span's flags: it is known whether the parent is of another process, and it is. */
 const [PARENT_KNOWN, PARENT_REMOTE] = [0x100, 0x200]
+const TOKEN_EVENT = '{"name":"gateway.first_token","timeUnixNano":"'
 const NOWHERE: SpanContext = { traceId: INVALID_TRACEID, spanId: INVALID_SPANID, traceFlags: TraceFlags.SAMPLED }
 
 /** Entry of the library's queue. Only the text is sent. */
@@ -68,46 +69,39 @@ Object.assign(WrittenSpan.prototype, { resource: emptyResource(), ended: true })
 
 function textOf(begun: BegunSpan, { at, firstToken, isError }: SpanEnd): string {
   const { name, kind, context, parent, start, attributes } = begun
-  return JSON.stringify({
-    traceId: context.traceId,
-    spanId: context.spanId,
-    parentSpanId: parent?.spanId,
-    traceState: context.traceState?.serialize(),
-    name,
-    kind,
-    startTimeUnixNano: nanoOf(start),
-    endTimeUnixNano: nanoOf(Math.max(start, at)),
-    attributes: attributesOf(attributes),
-    droppedAttributesCount: 0,
-    events:
-      firstToken > 0
-        ? [{ name: 'gateway.first_token', timeUnixNano: nanoOf(firstToken), attributes: [], droppedAttributesCount: 0 }]
-        : [],
-    droppedEventsCount: 0,
-    status: { code: isError ? SpanStatusCode.ERROR : SpanStatusCode.UNSET },
-    links: [],
-    droppedLinksCount: 0,
-    flags: context.traceFlags | PARENT_KNOWN | (parent?.isRemote ? PARENT_REMOTE : 0),
-  })
+  const token = firstToken > 0 ? `${TOKEN_EVENT}${nanoOf(firstToken)}","attributes":[],"droppedAttributesCount":0}` : ''
+  const above = parent ? `,"parentSpanId":"${parent.spanId}"` : ''
+  const state = context.traceState ? `,"traceState":${JSON.stringify(context.traceState.serialize())}` : ''
+  const status = isError ? SpanStatusCode.ERROR : SpanStatusCode.UNSET
+  const flags = context.traceFlags | PARENT_KNOWN | (parent?.isRemote ? PARENT_REMOTE : 0)
+  return (
+    `{"traceId":"${context.traceId}","spanId":"${context.spanId}"${above}${state},"name":${JSON.stringify(name)}` +
+    `,"kind":${kind},"startTimeUnixNano":"${nanoOf(start)}","endTimeUnixNano":"${nanoOf(Math.max(start, at))}"` +
+    `,"attributes":${attributesOf(attributes)},"droppedAttributesCount":0,"events":[${token}],"droppedEventsCount":0` +
+    `,"status":{"code":${status}},"links":[],"droppedLinksCount":0,"flags":${flags}}`
+  )
 }
 
 /** Unix nanoseconds; a number holds microseconds. */
 const nanoOf = (at: number): string => `${Math.round((performance.timeOrigin + at) * 1000)}000`
 
-function attributesOf(attributes: Attributes): object[] {
-  const written: object[] = []
+/** A list of attributes as JSON. Written by hand: objects for `JSON.stringify` would take twice the time. */
+function attributesOf(attributes: Attributes): string {
+  let written = ''
   for (const key in attributes) {
     const value = attributes[key]
-    if (value !== undefined) written.push({ key, value: anyValueOf(value) })
+    if (value === undefined) continue
+    written += `${written === '' ? '' : ','}{"key":${JSON.stringify(key)},"value":${anyValueOf(value)}}`
   }
-  return written
+  return `[${written}]`
 }
 
-function anyValueOf(value: AttributeValue): object {
-  if (typeof value === 'string') return { stringValue: value }
-  if (typeof value === 'boolean') return { boolValue: value }
-  if (typeof value === 'number') return Number.isInteger(value) ? { intValue: value } : { doubleValue: value }
-  return { arrayValue: { values: value.map(one => anyValueOf(one ?? '')) } }
+function anyValueOf(value: AttributeValue): string {
+  if (typeof value === 'string') return `{"stringValue":${JSON.stringify(value)}}`
+  if (typeof value === 'boolean') return `{"boolValue":${value}}`
+  if (typeof value === 'number')
+    return Number.isInteger(value) ? `{"intValue":${value}}` : `{"doubleValue":${JSON.stringify(value)}}`
+  return `{"arrayValue":{"values":[${value.map(one => anyValueOf(one ?? '')).join()}]}}`
 }
 
 /** Sends written spans by OTLP over HTTP. */
@@ -116,7 +110,7 @@ export function spanExporter(
   resource: Resource,
   scope: { readonly name: string; readonly version: string },
 ): OTLPExporterBase<ReadableSpan[]> {
-  const sender = JSON.stringify({ attributes: attributesOf(resource.attributes), droppedAttributesCount: 0 })
+  const sender = `{"attributes":${attributesOf(resource.attributes)},"droppedAttributesCount":0}`
   const head = `{"resourceSpans":[{"resource":${sender},"scopeSpans":[{"scope":${JSON.stringify(scope)},"spans":[`
   return new OTLPExporterBase<ReadableSpan[]>(
     createOtlpHttpExportDelegate<ReadableSpan[], object>(
