@@ -457,7 +457,12 @@ export function limitContract(t: Test, make: MakeSubject): void {
     const { now } = subject.clock
     const first = await begin(now + 1)
     const second = await begin(now + 2)
-    await Promise.all(Array.from({ length: 9_998 }, () => begin(now + HOUR)))
+    await subject.exec!(`
+      WITH RECURSIVE many (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM many WHERE n < 9998)
+      INSERT INTO keys (id, project_id, name, kind, hash, preview, created_at, expires_at, parent_id)
+      SELECT 'many-' || n, '${principal.projectId}', 'Ada', 'session', 'hash-' || n, '', ${now}, ${now + HOUR},
+        '${principal.keyId}'
+      FROM many`)
     t.ok(await find(first))
     const newest = await begin(now + HOUR)
     t.equal(await find(first), undefined)

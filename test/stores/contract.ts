@@ -167,16 +167,10 @@ export function ledgerContract(t: Test, make: MakeSubject): void {
     const settled = await granted(subject, principal, 'a', 400n)
     await ledger.settle(settled, rowOf(principal, 'a', { cost: 300n }))
     await ledger.settle(settled, rowOf(principal, 'a', { cost: 999n }))
-    await ledger.settle(settled, rowOf(principal, 'b', { cost: 999n }))
     await ledger.void(settled)
     const voided = await granted(subject, principal, 'c', 400n)
     await ledger.void(voided)
     await ledger.void(voided)
-    await ledger.settle(voided, rowOf(principal, 'c', { cost: 999n }))
-    await ledger.settle(
-      { id: 'never', orgId: principal.orgId, amount: 5n, funds: 'credits', budgets: null },
-      rowOf(principal, 'd'),
-    )
     t.same(await ledger.balance(principal.orgId), { balance: 700n, held: 0n, used: 300n })
     t.same(await subject.usage.check(), [])
   })
@@ -461,6 +455,38 @@ export function usageStoreContract(t: Test, make: MakeSubject): void {
     t.strictSame([...(await groups('app', b))], [['app-999', 1]], 'and so has each key')
     t.same(await subject.usage.check(), [])
   })
+
+  t.test(
+    'tags and end users that callers make up fail no request, and add a bounded number of sums to a day',
+    async t => {
+      const subject = await make(t)
+      const [a, b] = [await subject.organization('open', 0n), await subject.organization('open', 0n)]
+      const names = Array.from({ length: 16 }, (_, n) => `tag-${n}`)
+      for (let round = 0; round < 5; round++) {
+        const record = (n: number) => {
+          const tags = Object.fromEntries(names.map(name => [name, `${round}-${n}`]))
+          return subject.ledger.record(rowOf(a, `${round}-${n}`, { cost: 0n, tags, endUser: `user-${round}-${n}` }))
+        }
+        await Promise.all(Array.from({ length: 256 }, (_, n) => record(n)))
+      }
+      await subject.ledger.record(rowOf(b, 'of-another', { cost: 0n, tags: { 'tag-0': '4-255' } }))
+      await subject.ledger.record(rowOf(a, 'again', { cost: 0n, tags: { 'tag-0': '0-0' } }))
+      const query = { orgId: a.orgId, from: NOON - 12 * HOUR, to: NOON + 12 * HOUR }
+      for (const by of ['tag:tag-0', 'tag:tag-15', 'end_user'] as const) {
+        const groups = await subject.usage.breakdown(query, by)
+        const requests = groups.reduce((sum, group) => sum + group.requests, 0)
+        t.equal(requests, 1281, by)
+        t.ok(groups.length <= 1000 + 256 + 2, `${by}: ${groups.length} sums`)
+        t.ok(groups.some(({ id }) => id === 'other'))
+      }
+      t.match(
+        (await subject.usage.breakdown(query, 'tag:tag-0')).find(({ id }) => id === '0-0'),
+        { requests: 2 },
+      )
+      const others = await subject.usage.breakdown({ ...query, orgId: b.orgId }, 'tag:tag-0')
+      t.match(others, [{ id: '4-255', requests: 1 }], 'each organization has sums of its own')
+    },
+  )
 
   t.test('a request that was taken for an orphan leaves the sum that it was counted in', async t => {
     const subject = await make(t)

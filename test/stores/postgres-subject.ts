@@ -1,19 +1,23 @@
 /** Ledgers on a private PostgreSQL, and what their tests begin with. */
 import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
 import type pg from 'pg'
 import type { Test } from 'tap'
 import type { Budget, JobStore, Principal } from '../../src/core/ports.ts'
 import { Keyring } from '../../src/stores/keyring.ts'
+import { checkBooks } from '../../src/stores/postgres/books.ts'
 import { ChangeWatch, markChange } from '../../src/stores/postgres/changes.ts'
 import { postgresJobs } from '../../src/stores/postgres/index.ts'
 import { PostgresLedger } from '../../src/stores/postgres/ledger.ts'
 import { migrate } from '../../src/stores/postgres/migrate.ts'
+import { livingNodes } from '../../src/stores/postgres/nodes.ts'
+import { PostgresRetention } from '../../src/stores/postgres/retention.ts'
 import { sqlStores } from '../../src/stores/sql/index.ts'
 import { openPool, PostgresSql } from '../../src/stores/sql/postgres.ts'
 import { SqlUsage } from '../../src/stores/sql/usage.ts'
 import { principalOf } from '../core/principal.ts'
 import { type PostgresServer, postgresServer } from '../helpers/postgres.ts'
-import { NOON, organizationsIn, type Subject } from './subject.ts'
+import { NOON, organizationsIn, type Subject, temporaryFolder } from './subject.ts'
 
 /** Number of the turn in which operators' changes run. */
 const TURN = 1
@@ -44,8 +48,9 @@ export async function postgresStores(t: Pick<Test, 'teardown'>): Promise<Postgre
     mark: markChange,
     changeSource: () => watch.source(),
   })
+  const spool = join(temporaryFolder(t), 'gateway.db')
   const another: PostgresStores['another'] = async ({ byStoreClock = false } = {}) => {
-    const ledger = await node()
+    const ledger = await node({ spool })
     const options = { keyring: () => ring, keys: stores.keys, now: byStoreClock ? undefined : now }
     return { ledger, jobs: postgresJobs(new PostgresSql(pool), ledger, options) }
   }
@@ -54,11 +59,11 @@ export async function postgresStores(t: Pick<Test, 'teardown'>): Promise<Postgre
     ...stores,
     jobs,
     ledger,
-    usage: new SqlUsage(sql, async () => []),
-    retention: { prune: async () => 0 },
+    usage: new SqlUsage(sql, () => checkBooks(url)),
+    retention: new PostgresRetention(url, now),
     identity: undefined,
     nodes: undefined,
-    living: async () => 1,
+    living: () => livingNodes(sql),
     ping: async () => {},
     close: async () => {},
   }

@@ -69,6 +69,35 @@ t.test('all calls of one tick are one transaction', async t => {
   t.equal(transactionsIn(subject.path) - before, 3)
 })
 
+t.test('CS-05 a row whose hold has ended, or never was, is not charged: no crash loses a hold here', async t => {
+  const subject = sqliteSubject(t)
+  const { ledger } = subject
+  const principal = await subject.organization('prepaid', 1000n)
+  const settled = (await hold(subject, principal, 'a', 400n)) as Hold
+  await ledger.settle(settled, rowOf(principal, 'a', { cost: 300n }))
+  await ledger.settle(settled, rowOf(principal, 'b', { cost: 999n }))
+  const voided = (await hold(subject, principal, 'c', 400n)) as Hold
+  await ledger.void(voided)
+  await ledger.settle(voided, rowOf(principal, 'c', { cost: 999n }))
+  const never: Hold = { id: 'never', orgId: principal.orgId, amount: 5n, funds: 'credits', budgets: null }
+  await ledger.settle(never, rowOf(principal, 'd'))
+  t.same(await ledger.balance(principal.orgId), { balance: 700n, held: 0n, used: 300n })
+  t.same(await subject.usage.check(), [])
+})
+
+t.test('a change sees what was charged before it in the same moment', async t => {
+  const subject = sqliteSubject(t)
+  const principal = await subject.organization('prepaid', 100n)
+  const held = (await hold(subject, principal, 'a', 10n)) as Hold
+  const [, refund, updated] = await Promise.allSettled([
+    subject.ledger.settle(held, rowOf(principal, 'a', { cost: 60n })),
+    subject.credits.refund({ organization: principal.orgId, amount: 50n }, 'ada'),
+    subject.accounts.updateKey(principal.keyId, { limit: { set: { amount: 500n } } }),
+  ])
+  t.match(refund, { status: 'rejected', reason: { status: 400 } })
+  t.match(updated, { status: 'fulfilled', value: { limits: [{ spent: 60n }] } })
+})
+
 t.test('a resolved promise means that another process sees it', async t => {
   const subject = sqliteSubject(t)
   const principal = seed(subject.db, 'open', 0n)

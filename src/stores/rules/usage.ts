@@ -58,7 +58,7 @@ export const dimensionsOf = ({
 ]
 
 /** A key that has so many sums of an hour gets no further sources there, since callers can make them up. */
-const MAX_BY_SOURCE = 256
+export const MAX_BY_SOURCE = 256
 /** And no further models: an own provider may answer any name. */
 export const MAX_BY_MODEL = 512
 

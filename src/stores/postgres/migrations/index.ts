@@ -10,6 +10,7 @@ import { step as accounts } from './3-accounts.ts'
 import { step as stored } from './4-stored.ts'
 import { step as jobs } from './5-jobs.ts'
 import { step as labels } from './7-labels.ts'
+import { step as sums } from './16-sums.ts'
 
 /** Columns of a request row from version 6 on. */
 const columns = [...names, 'detail']
@@ -119,4 +120,5 @@ export const migrations: readonly string[] = [
   // Weight and limits per minute of a provider key: a JSON object.
   'ALTER TABLE provider_keys ADD COLUMN load text COLLATE "C"',
   alerts,
+  sums,
 ]
