@@ -35,6 +35,17 @@ export function createAlerts({ stores, metrics, log, manager, wake }: AlertParts
     callbacks: {
       messageOf: id => watch.messageOf(id),
       count,
+      charged: job => {
+        if (!watch.isOn) return
+        const look = async () => {
+          const caller = await stores.alerts.callerOf(job.orgId, job.keyId)
+          const limits = job.hold.budgets === null ? [] : (JSON.parse(job.hold.budgets) as string[])
+          const { orgId, projectId, keyId } = job
+          const endUser = job.labels?.endUser ?? undefined
+          watch.settled({ orgId, projectId, keyId, ...caller, endUser }, await stores.alerts.standing(orgId, limits))
+        }
+        look().catch((err: unknown) => log.warn({ err }, 'alerts not checked after a job'))
+      },
       prune: (before, limit) => stores.alerts.prune(before, limit),
     },
   }

@@ -2,7 +2,7 @@
 import type { Catalog } from '../core/catalog.ts'
 import type { JobOperation } from '../core/job.ts'
 import type { Policies } from '../core/policy.ts'
-import type { BlobStore, CallbackPoster, JobCaller, JobStore, Log, PollHealth } from '../core/ports.ts'
+import type { BlobStore, CallbackPoster, Job, JobCaller, JobStore, Log, PollHealth } from '../core/ports.ts'
 import type { Translator } from '../core/translator.ts'
 import type { AlertMessage } from '../limits/alerts.ts'
 
@@ -42,6 +42,8 @@ export interface AlertCallbacks {
   /** Undefined where its entry is no longer configured. */
   messageOf(id: string): Promise<AlertMessage | undefined>
   count(on: string, outcome: string): void
+  /** Looks at limits and credits after a job was charged. Neither throws nor waits. */
+  charged(job: Job): void
   /** Drops alerts whose time was over before; returns how many. */
   prune(before: number, limit: number): Promise<number>
 }

@@ -57,6 +57,7 @@ export async function endJob(job: Job, ending: Ending, context: JobsContext): Pr
   if (done) {
     const { provider, model } = job
     context.metrics.ended({ provider, model, state: ending.state }, (now - job.createdAt) / 1000)
+    if (isDone) context.alerts?.charged(job)
     if (ending.state === 'failed') context.log.info(failureOf(job, row), 'request failed')
   } else context.metrics.claimLost()
   return done

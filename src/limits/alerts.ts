@@ -100,6 +100,8 @@ export interface AlertStore {
   raise(alert: StoredAlert, event: { readonly id: string; readonly type: string } | undefined): Promise<boolean>
   find(id: string): Promise<StoredAlert | undefined>
   standing(orgId: string, limits: readonly string[]): Promise<MoneyState>
+  /** Resolves with names of an organization and of a key, and with the member whose key it is. */
+  callerOf(orgId: string, keyId: string): Promise<Pick<AlertCaller, 'orgName' | 'keyName' | 'member'>>
   /** Drops alerts whose keys are free since before this time; returns how many. */
   prune(before: number, limit: number): Promise<number>
 }

@@ -8,6 +8,7 @@ import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { parse, stringify } from 'yaml'
 import { commandsOf } from '../helpers/commands.ts'
+import { filmStudio } from '../helpers/film-studio.ts'
 import { type Gateway, startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
 import { metric } from '../helpers/invariants.ts'
 import { postgresServer, withoutPostgres } from '../helpers/postgres.ts'
@@ -71,10 +72,21 @@ const alerts: readonly Tree[] = [
 ]
 const upstream = await startUpstream(t, { key: upstreamSecret })
 await upstream.script('a', [{ usage }])
-const providers = { a: { base_url: upstream.url('a'), models: [testMapping] } }
-const endpoints = { chat: { ratelimit: { rpm: 100_000 } } }
-const jobs = { callback_to: [origin], callback_retry: '10ms', callback_attempts: 3 }
-const gateway = await startGateway(t, { providers, config: { endpoints, jobs, alerts } })
+const studio = await filmStudio(t)
+const films = [{ model: 'film', id: 'film-1', pricing: { per_second: { default: '0.025' } } }]
+const providers = {
+  a: { base_url: upstream.url('a'), models: [testMapping] },
+  films: { base_url: studio.url, wires: { videos: 'openai.videos' }, models: films },
+}
+const named = { family: 'test', input: ['text'], stability: 'stable' }
+const models = [
+  { id: 'test', name: 'test', output: ['text'], ...named },
+  { id: 'film', name: 'film', output: ['video'], ...named },
+]
+const limits = [{ match: { keys: 'watched-tokens' }, tpd: usage.prompt + usage.completion + 10 }]
+const endpoints = { chat: { ratelimit: { rpm: 100_000, limits } } }
+const jobs = { poll: '20ms', poll_max: '40ms', callback_to: [origin], callback_retry: '10ms', callback_attempts: 3 }
+const gateway = await startGateway(t, { providers, models, config: { endpoints, jobs, alerts } })
 const command = commandsOf(gateway)
 
 async function tenant(run: typeof command, organization: string, credits: string, key: Tree) {
@@ -181,6 +193,34 @@ t.test('credits below an amount give one alert, and another one after more credi
   t.equal(all.length, 2)
 })
 
+t.test('rate limits of a day and an hour give alerts, and those of a minute none', async t => {
+  const rates = { rpd: 4, rph: 100, rpm: 2 }
+  const { id, as } = await tenant(command, 'raters', '1', { name: 'watched-rates', ...rates })
+  t.equal(await ask(gateway, as, 2), 200)
+  const facts = { on: 'limit', limit_kind: 'rpd', period: 'day', of: 'key', unit: 'requests', limit: '4' }
+  t.match(await told('/generic', id, 1), [
+    { ...facts, used: '2', fraction: 0.5, whose: { name: 'key "watched-rates"' } },
+  ])
+  t.equal(await ask(gateway, as, 1), 429)
+  const tokens = await tenant(command, 'token-raters', '1', { name: 'watched-tokens' })
+  t.equal(await ask(gateway, tokens.as), 200)
+  const kind = { limit_kind: 'tpd', unit: 'tokens', used: '15', limit: '25', fraction: 0.5 }
+  t.match(await told('/generic', tokens.id, 1), [kind])
+  t.equal(await ask(gateway, tokens.as), 200)
+  t.match(await told('/generic', tokens.id, 3), [kind, { fraction: 0.8 }, { fraction: 1 }])
+  t.equal((await told('/generic', id, 1)).length, 1)
+})
+
+t.test('a video is charged when it is made, and its alert comes then', async t => {
+  const { id, org, as } = await tenant(command, 'film-makers', '1', { name: 'watched-film', limit: '0.20' })
+  const made = await gateway.post('/v1/videos', { model: 'film', prompt: 'a cat', seconds: '4' }, as)
+  t.equal(made.status, 200, await made.text())
+  const whose = { id, name: 'watched-film' }
+  t.match(await told('/generic', id, 1), [
+    { fraction: 0.5, used: '0.1', whose, organization: { id: org, name: 'film-makers' } },
+  ])
+})
+
 t.test('a receiver that fails gets the alert again, until it is given up with a line in the log', async t => {
   const { as } = await tenant(command, 'broken', '1', { name: 'broken', limit: times(2) })
   t.equal(await ask(gateway, as, 2), 200)
@@ -233,7 +273,7 @@ t.test('a restart tells nothing twice, and no secret is shown', async t => {
 t.test('two nodes on PostgreSQL tell once', { skip: withoutPostgres }, async t => {
   const postgres = await (await postgresServer()).database()
   const entry = { on: 'limit', url: `${origin}/nodes`, secret: SECRET }
-  const options = { providers, config: { endpoints, jobs, stores: { postgres }, alerts: [entry] } }
+  const options = { providers, models, config: { endpoints, jobs, stores: { postgres }, alerts: [entry] } }
   const nodes = await Promise.all([startGateway(t, options), startGateway(t, options)])
   const run = commandsOf(nodes[0]!)
   const key = { name: 'shared', limit: times(10), limitPeriod: 'day' }

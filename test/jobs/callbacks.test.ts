@@ -180,6 +180,7 @@ t.test('an alert is posted and tried again as the end of a job is, and given up 
           body: ({ id, type, createdAt }) => JSON.stringify({ alertId, id, type, createdAt }),
         }),
         count: (on, outcome) => void counted.push(`${on} ${outcome}`),
+        charged: () => undefined,
         prune: async () => 0,
       },
     }

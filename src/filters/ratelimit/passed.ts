@@ -16,6 +16,8 @@ import type { LimitPlan } from './plan.ts'
 const USUAL_OUTPUT = 4096
 const RETRY_MS = 1000
 const MINUTE_MS = windowKinds.rpm.windowMs
+/** Shorter windows give no alerts. */
+const HOUR_MS = windowKinds.rph.windowMs
 
 /** Requests that have limits, until they end. */
 const passing = new WeakMap<Exchange, PassedLimits>()
@@ -41,8 +43,11 @@ const unitsOf = (input: number, output: number): Units => ({
   'output tokens': output,
 })
 
+type WindowLimit = Limit & { readonly kind: WindowKindName }
+
 interface Taken {
-  readonly limit: Limit & { readonly kind: WindowKindName }
+  readonly limit: WindowLimit
+  readonly units: number
   readonly reservation: Reservation
 }
 
@@ -108,9 +113,37 @@ export class PassedLimits {
       reservation.correct(this.#isRefused ? 0 : used[windowKinds[limit.kind].counts]),
     )
     const places = this.#places.map(key => this.#services.counters.leave(key))
+    if (!this.#isRefused && this.#services.alerts?.isOn) this.#watchAll(used)
     this.#taken = []
     this.#places = []
     await Promise.all([...corrections, ...places])
+  }
+
+  /** Tells the watch what has come to each limit with this request. */
+  #watchAll(used: Units): void {
+    for (const { limit, units, reservation } of this.#taken) {
+      const { counts, windowMs } = windowKinds[limit.kind]
+      if (windowMs < HOUR_MS) continue
+      const tell = ({ remaining }: Quota) => this.#watch(limit, limit.limit - remaining)
+      const { remaining } = reservation
+      // A reservation beyond the limit hides how much of it was used before.
+      const seen = remaining > 0 ? { ...reservation, remaining: remaining + units - used[counts] } : undefined
+      const quota = seen ?? this.#services.counters.peek(limit.key, limit.limit, windowMs)
+      if (quota instanceof Promise) quota.then(tell, err => this.#services.log.debug({ err }, 'rate limit not watched'))
+      else tell(quota)
+    }
+  }
+
+  #watch({ kind, key: id, limit, subject }: WindowLimit, used: number): void {
+    const { alerts } = this.#services
+    const { counts: unit, span, windowMs } = windowKinds[kind]
+    const { principal } = this.#ex.caller
+    if (!alerts?.isOn || windowMs < HOUR_MS || !principal) return
+    alerts.counted(principal, {
+      ...{ id, kind, unit, span, limit, used, windowMs },
+      of: subject.kind,
+      whose: subject.label,
+    })
   }
 
   async #take(limits: readonly Limit[], units: Units, models: readonly string[]): Promise<string | undefined> {
@@ -128,8 +161,11 @@ export class PassedLimits {
         const asked = counters.reserve(key, most, windowMs, units[counts])
         const reservation = asked instanceof Promise ? await asked : asked
         const shown: Shown = { policy: limit.policy!, quota: reservation }
-        if (reservation.allowed) this.#taken.push({ limit: { ...limit, kind }, reservation })
-        else use = this.#beyond(limit, shown, models)
+        if (reservation.allowed) this.#taken.push({ limit: { ...limit, kind }, units: units[counts], reservation })
+        else {
+          this.#watch({ ...limit, kind }, most)
+          use = this.#beyond(limit, shown, models)
+        }
         this.#shown.push(shown)
       }
       if (use !== undefined) return use

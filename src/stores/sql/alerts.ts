@@ -25,6 +25,10 @@ const OLD = `
   SELECT id FROM alerts WHERE ends_at < $1
     AND NOT EXISTS (SELECT 1 FROM job_events WHERE job_id = alerts.id AND state = 'pending') LIMIT $2`
 
+const CALLER = `
+  SELECT (SELECT name FROM organizations WHERE id = $1) AS org_name, (SELECT name FROM keys WHERE id = $2) AS key_name,
+    (SELECT created_by FROM keys WHERE id = $2) AS member`
+
 /** Makes the store over one database. */
 export function sqlAlerts(sql: Sql): AlertStore {
   const { elementsOf, lockFree } = sql.dialect
@@ -59,6 +63,12 @@ export function sqlAlerts(sql: Sql): AlertStore {
       }
     },
 
+    async callerOf(orgId, keyId) {
+      const row = await explained(first<CallerRow>(sql, CALLER, [orgId, keyId]))
+      const member = row?.member == null ? undefined : { id: row.member }
+      return { orgName: row?.org_name ?? orgId, keyName: row?.key_name ?? keyId, member }
+    },
+
     async prune(before, limit) {
       if ((await explained(sql.query(OLD, [before, 1]))).length === 0) return 0
       return explained(
@@ -73,6 +83,12 @@ export function sqlAlerts(sql: Sql): AlertStore {
       )
     },
   }
+}
+
+interface CallerRow {
+  org_name: string | null
+  key_name: string | null
+  member: string | null
 }
 
 interface LimitRow {
