@@ -38,6 +38,22 @@ t.test('CF-01, SI-15, SI-16 a fault in a file is refused with its position and w
   }
 })
 
+t.test('alerts as their page writes them load, and show no secret', async t => {
+  const printed = /```yaml\n(alerts:[\s\S]*?)```/.exec(readFileSync('docs/alerts.md', 'utf8'))![1]!
+  const files = edited(GATEWAY, 'stores:', `${printed}stores:`)
+  t.match(await refusal(load(files)), `${GATEWAY}:6:13: the environment variable "ALERT_SECRET" is not set`)
+  const snapshot = await load(files, { ...env, ALERT_SECRET: 'alert-canary' })
+  const { alerts } = snapshot.files.gateway.value
+  t.match(alerts, [
+    { on: 'limit', at: [0.5, 0.8, 1], secret: 'alert-canary' },
+    { on: 'credits', below: '5.00' },
+    { format: 'generic' },
+  ])
+  const shown = JSON.stringify(effectiveConfig(snapshot.files))
+  t.notMatch(shown, /alert-canary|T000/)
+  t.match(shown, 'https://hooks.slack.com/***')
+})
+
 t.test('CF-01 a file that cannot be used at all is refused by its name', async t => {
   const bomb = 'a: &a [x, x, x]\nb: &b [*a, *a, *a, *a]\n'.concat(
     ...['c', 'd', 'e', 'f'].map((name, i) => `${name}: &${name} [${Array(9).fill(`*${'bcde'[i]}`).join(', ')}]\n`),
