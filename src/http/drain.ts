@@ -33,28 +33,47 @@ const LINGER_MS = 1_000
 /** Resolves when every connection is closed. Once `aborted` has resolved it waits for nothing but what must be kept. */
 export async function drain(listener: Drained, times: DrainTimes, aborted: Promise<void>): Promise<void> {
   const { server } = listener
+  let idle = idleSince(listener, new Map())
+  const watch = setInterval(() => {
+    idle = idleSince(listener, idle)
+  }, SWEEP_MS)
   await within(aborted, times.delay)
+  clearInterval(watch)
   // Requests that have come are read first: a connection that carries one is not idle.
   await turn()
   // `close` would call it, and cut off answers that are complete but not taken yet.
   server.closeIdleConnections = () => {}
   const closed = new Promise<void>(resolve => server.close(() => resolve()))
   // Sockets that never sent a byte, or went idle after close(), keep a server open.
-  const closeIdle = () => {
+  const closeIdle = (forMs: number) => {
+    idle = idleSince(listener, idle)
+    const since = performance.now() - forMs
     // One that was ended goes by itself once its client has taken what was said.
-    for (const socket of listener.idleSockets()) if (!socket.writableEnded) socket.destroySoon()
+    for (const [socket, at] of idle) if (at <= since && !socket.writableEnded) socket.destroySoon()
   }
   // The first sweep lets a request come that its client has just sent, on a new connection most of all.
-  const sweep = setInterval(() => setImmediate(closeIdle), SWEEP_MS)
+  // A client may use a connection again whose answer did not say that it ends: it has the delay for that.
+  let leastMs = times.delay
+  const sweep = setInterval(() => setImmediate(() => closeIdle(leastMs)), SWEEP_MS)
   const finished = listener.finished()
+  void aborted.then(() => {
+    leastMs = 0
+  })
   await within(Promise.race([Promise.all([finished, closed]), aborted]), times.drain)
   listener.abortAll()
   await within(finished, HARD_MS)
-  closeIdle()
+  leastMs = 0
+  closeIdle(leastMs)
   await within(closed, LINGER_MS)
   clearInterval(sweep)
   listener.destroyAll()
   await closed
+}
+
+/** Returns since when each idle socket is idle, by `performance`; `before` is what was returned last. */
+function idleSince(listener: Drained, before: ReadonlyMap<Socket, number>): ReadonlyMap<Socket, number> {
+  const now = performance.now()
+  return new Map([...listener.idleSockets()].map(socket => [socket, before.get(socket) ?? now]))
 }
 
 /** Resolves when it is done, or after so long. */

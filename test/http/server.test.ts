@@ -1,7 +1,7 @@
 /** How a listener ends, how many connections it takes, and how many requests of each it serves at once. */
 import { EventEmitter, once } from 'node:events'
-import { Agent, get, type IncomingMessage, type ServerResponse } from 'node:http'
-import { connect, type Socket } from 'node:net'
+import { Agent, createServer, get, type IncomingMessage, type ServerResponse } from 'node:http'
+import { connect, Socket } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import type { Log, Services } from '../../src/core/ports.ts'
@@ -10,6 +10,7 @@ import { stopListening } from '../../src/http/closing.ts'
 import { Connection } from '../../src/http/connection.ts'
 import { Cors } from '../../src/http/cors.ts'
 import { connectionsWithin, openFiles } from '../../src/http/descriptors.ts'
+import { drain } from '../../src/http/drain.ts'
 import { InFlightRequests } from '../../src/http/in-flight-requests.ts'
 import { Listener } from '../../src/http/server.ts'
 
@@ -220,4 +221,33 @@ t.test('requests of a connection that come together are served in order, eight a
     await turn()
   }
   t.strictSame(served, [...Array(18).keys()], 'none behind an answer that ends the connection')
+})
+
+t.test('a connection that goes idle during a drain is kept for the delay, and one that was idle is not', async t => {
+  const made = () => {
+    const socket = Object.assign(new Socket(), { closedAt: 0 })
+    socket.destroySoon = () => {
+      socket.closedAt ||= performance.now()
+      open.delete(socket)
+    }
+    return socket
+  }
+  const open = new Set<ReturnType<typeof made>>()
+  const [early, late] = [made(), made()]
+  open.add(early)
+  const server = createServer()
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  let finish = () => {}
+  const finished = new Promise<void>(resolve => (finish = resolve))
+  const aborted = new Promise<void>(() => {})
+  const listener = { server, idleSockets: () => open, finished: () => finished, abortAll: finish, destroyAll: () => {} }
+  const delay = 400
+  const drained = drain(listener, { delay, drain: 60_000 }, aborted)
+  while (early.closedAt === 0) await turn()
+  const idleAt = performance.now()
+  open.add(late)
+  while (late.closedAt === 0) await turn()
+  t.ok(late.closedAt - idleAt >= delay, 'its client had the delay to use it again')
+  finish()
+  await drained
 })
