@@ -39,6 +39,16 @@ export function alertStoreContract(t: Test, make: MakeSubject): void {
     t.match(await alerts.find(first), { at: NOON }, 'the earlier one can still be delivered')
   })
 
+  t.test('limits, credits and names are read for what was charged without a request', async t => {
+    const subject = await make(t)
+    const { alerts, accounts } = subject
+    const { orgId, projectId: project } = await subject.organization('prepaid', 100n)
+    const { id: keyId } = await accounts.createKey({ project, name: 'k', limit: { amount: 50n } })
+    t.match(await alerts.callerOf(orgId, keyId), { orgName: String, keyName: 'k', member: undefined })
+    t.match(await alerts.callerOf('org_none', 'key_none'), { orgName: 'org_none', keyName: 'key_none' })
+    t.match(await alerts.standing(orgId, ['none']), { limits: [], credits: { balance: 100n, credited: 100n } })
+  })
+
   t.test('an alert without an end is kept once for all time', async t => {
     const { alerts, organization } = await make(t)
     const { orgId } = await organization('prepaid', 0n)
