@@ -400,7 +400,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   admin: 2980,
   alerts: 450,
   app: 2960,
-  cli: 4700,
+  cli: 5600,
   codecs: 11_200,
   compat: 700,
   config: 5480,

@@ -102,6 +102,12 @@ interface CheckOptions {
   readonly strict?: boolean
 }
 
+interface SyncOptions {
+  readonly from: string
+  readonly provider?: string
+  readonly write?: boolean
+}
+
 /** At most a century. */
 function wholeDays(text: string): number {
   if (/^\d{1,5}$/.test(text)) return Number(text)
@@ -113,6 +119,22 @@ function showCheck({ models, providers, offers, warnings }: ModelsCheck): string
   if (warnings.length === 0) return `no warnings: ${counts}\n`
   const rows = warnings.map(({ model, provider, warning, since }) => [model, provider, warning, since])
   return `${table(['model', 'provider', 'warning', 'since'], rows)}\n${warnings.length} warnings: ${counts}\n`
+}
+
+/** Adds `models sync`, which reads and writes files only. */
+export function addModelsSync(program: Command, open: Open): void {
+  program.commands
+    .find(one => one.name() === 'models')!
+    .command('sync')
+    .description('compare the configuration files with a price list; needs no gateway')
+    .requiredOption('--from <source>', "models.dev's api.json or LiteLLM's file of prices: a file, or its address")
+    .option('--provider <id>', 'compare one provider only')
+    .option('--write', 'write what differs; prices that you wrote stay')
+    .action(async (options: SyncOptions, command: Command) => {
+      const { io, config, print } = open(command)
+      const { sync, showSync } = await import('./sync/command.ts')
+      print(await sync(options, { io, config }), showSync)
+    })
 }
 
 /** Adds `models check`, which reads files only. */

@@ -10,7 +10,7 @@ import { addImage } from './image.ts'
 import { addImport } from './import.ts'
 import { CheckFailed, Exited, Failure, type Io, oneLine } from './io.ts'
 import { addLaunch } from './launch.ts'
-import { addModelsCheck, addOperation } from './operation.ts'
+import { addModelsCheck, addModelsSync, addOperation } from './operation.ts'
 import { addRequests } from './requests.ts'
 import { refuseKeys, refuseSecret } from './secrets.ts'
 import { type Open, openSession } from './session.ts'
@@ -24,7 +24,7 @@ type Add = (program: Command, open: Open) => void
 /** Families of commands of the admin listener, and those made by hand, in the order of the help. */
 const families: readonly (string | Add)[] = [
   ...['orgs', 'projects', 'members', 'keys', 'oauth', 'credits', 'plans', 'status', 'nodes', addOperation],
-  ...['providers', 'models.list', addModelsCheck, 'models.custom', 'explain'],
+  ...['providers', 'models.list', addModelsCheck, addModelsSync, 'models.custom', 'explain'],
   ...['provider-keys', 'iam', 'compliance', 'route', 'videos', 'jobs', 'usage', addRequests, 'audit'],
   ...[
     addChat,

@@ -33,6 +33,8 @@ const offer = {
   pricing_tiers: s.default(list(tier), []),
   /** Date of the prices; by default that of the file. Read by `gatewayctl models check`. */
   priced_at: s.optional(date),
+  /** The list that the prices come from; `gatewayctl models sync` changes no others. */
+  priced_from: s.optional(text),
   /** Allows or refuses requests while no price is known; refused by default. */
   unpriced: s.optional(s.enum('allow', 'refuse')),
   supports: s.default(list(s.enum(...capabilities)), []),
