@@ -2,10 +2,11 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { Command } from 'commander'
-import { table } from '../admin/table.ts'
+import { rows } from '../admin/table.ts'
 import { PACKAGE } from '../config/locate.ts'
 import { readLitellm, readSection } from './import-source.ts'
 import { errorCode, Failure, type Io } from './io.ts'
+import { type Compared, shownStatus } from './litellm/compare.ts'
 import type { Converted } from './litellm/convert.ts'
 import type { importKeys, Outcome } from './litellm/keys.ts'
 import type { Line } from './litellm/report.ts'
@@ -16,6 +17,8 @@ interface ImportOptions {
   readonly dryRun?: boolean
   readonly keys?: string
   readonly adminKeyEnv?: string
+  readonly compare?: string
+  readonly project?: string
 }
 
 interface Imported {
@@ -25,6 +28,8 @@ interface Imported {
   readonly keys: readonly Line[]
   /** Keys that were made, and that were there already. */
   readonly imported?: Outcome
+  /** Models of a running LiteLLM and of the running gateway. */
+  readonly compared?: readonly Compared[]
 }
 
 /** Adds `import litellm`, `import portkey` and `import openrouter`. */
@@ -36,9 +41,15 @@ export function addImport(program: Command, open: Open): void {
       'import keys into the running gateway too: the address of LiteLLM, or an export as JSON or CSV',
     )
     .option('--admin-key-env <name>', 'the variable that holds the admin key of LiteLLM, for an address')
+    .option(
+      '--compare <url>',
+      'compare a running LiteLLM with the running gateway, by one small request for each model',
+    )
+    .option('--project <project>', 'the project that pays for --compare, where GATEWAY_API_KEY is not set', 'default')
     .action(async (source: string | undefined, options: ImportOptions, command: Command) => {
       const session = open(command)
-      if (source === undefined && options.keys === undefined) throw new Failure('name a file of LiteLLM, or --keys')
+      if (source === undefined && options.keys === undefined && options.compare === undefined)
+        throw new Failure('name a file of LiteLLM, or --keys, or --compare')
       const { convert } = await import('./litellm/convert.ts')
       const { input, isWhole } = source === undefined ? {} : await readLitellm(source, session.io)
       const converted = input && (await convert(input, isWhole))
@@ -77,21 +88,35 @@ const fileCommand = (group: Command, name: string, argument: string, what: strin
 /** Writes the files, imports the keys and prints the report. */
 async function finish(
   converted: Converted | undefined,
-  { out, dryRun }: ImportOptions,
+  { out, dryRun, ...options }: ImportOptions,
   session: Session,
   keys?: Awaited<ReturnType<typeof readAll>>,
 ): Promise<void> {
   const files = converted ? await filesOf(converted) : new Map<string, string>()
   if (!dryRun) await writeFiles(resolve(session.io.cwd, out), files, keys !== undefined)
   const imported = keys && !dryRun ? await importInto(keys.keys, session) : undefined
+  const compared = await comparedBy(options, session)
   const result: Imported = {
     files: [...files.keys()],
     written: !dryRun,
     set: [...(converted?.variables ?? [])].map(([name, value]) => ({ name, value })),
     keys: [...(converted?.lines ?? []), ...(keys?.lines ?? [])],
     ...(imported && { imported }),
+    ...(compared && { compared }),
   }
   session.print(result, result => show(result, out))
+}
+
+/** Undefined without `--compare`. */
+async function comparedBy(
+  { compare: address, adminKeyEnv, project = 'default' }: Pick<ImportOptions, 'compare' | 'adminKeyEnv' | 'project'>,
+  session: Session,
+): Promise<Compared[] | undefined> {
+  if (address === undefined) return undefined
+  const { compare } = await import('./litellm/compare.ts')
+  const key = adminKeyEnv === undefined ? undefined : session.io.env[adminKeyEnv]
+  if (adminKeyEnv !== undefined && !key) throw new Failure(`the variable ${adminKeyEnv} is not set; it holds the key`)
+  return compare(address, { key, project }, session)
 }
 
 /** Keys, and a line for each of their fields. */
@@ -143,17 +168,24 @@ async function writeFiles(folder: string, files: ReadonlyMap<string, string>, ag
   }
 }
 
-function show({ files, written, set, keys, imported }: Imported, out: string): string {
-  const parts = [
-    table(
-      ['key', 'fate', 'note'],
-      keys.map(({ key, fate, note }) => [key, fate, note]),
-    ),
-  ]
+function show({ files, written, set, keys, imported, compared }: Imported, out: string): string {
+  const parts: string[] = []
+  if (keys.length > 0) parts.push(showKeys(keys))
   if (files.length > 0) parts.push(`${written ? 'written' : 'not written'} below ${out}: ${files.join(', ')}`)
   if (set.length > 0)
     parts.push(`set before the start:\n${set.map(({ name, value }) => `  ${name}: ${value}`).join('\n')}`)
   if (written && files.length > 0) parts.push(`check it: gatewayctl --config ${out}/config/gateway.yaml check`)
   if (imported) parts.push(`keys: ${imported.made} made, ${imported.found} there already`)
+  if (compared) parts.push(showCompared(compared))
   return `${parts.join('\n\n')}\n`
 }
+
+const showKeys = rows<Line>('key, fate, note', ({ key, fate, note }) => [key, fate, note])
+
+const showCompared = rows<Compared>(
+  'model, operation, status there, status here, model there, model here, USD there, USD here, differs',
+  ({ model, operation, old, new: own, differences }) => [
+    ...[model, operation, shownStatus(old.status), shownStatus(own.status), old.model, own.model, old.cost, own.cost],
+    differences.join('; '),
+  ],
+)

@@ -36,10 +36,7 @@ export function addPublicOptions(command: Command): void {
   refuseSecret(command, '--key', 'set GATEWAY_API_KEY, or write the key to standard input with --key-stdin')
 }
 
-/**
- * Resolves with the head of an answer below 400; a Failure for any other. `name` is the command's. Without a key of the
- * caller, uses a session of the admin listener for this request.
- */
+/** Resolves with the head of an answer below 400; a Failure for any other. `name` is the command's. */
 export async function post(
   name: string,
   path: string,
@@ -48,11 +45,20 @@ export async function post(
   session: Session,
 ): Promise<IncomingMessage> {
   const own = options.keyStdin ? await readSecret(session.io, `${name} --key-stdin`) : session.io.env.GATEWAY_API_KEY
-  if (own) return send(path, content, options, session, own)
-  const { admin, io } = session
-  const { id, key } = await admin.command<OperatorSession>('sessions.begin', { project: options.project })
+  return withKey(own, options.project, session, key => send(path, content, options, session, key))
+}
+
+/** Sends one request with a key: `own`, else that of a session of the admin listener, which ends when `send` resolves. */
+export async function withKey<T>(
+  own: string | undefined,
+  project: string,
+  { admin, io }: Session,
+  send: (key: string) => Promise<T>,
+): Promise<T> {
+  if (own) return send(own)
+  const { id, key } = await admin.command<OperatorSession>('sessions.begin', { project })
   try {
-    return await send(path, content, options, session, key)
+    return await send(key)
   } finally {
     // The key is no longer needed: the request was accepted or refused.
     await admin.command('sessions.end', { id }).catch((thrown: unknown) => {

@@ -276,3 +276,79 @@ t.test('keys go on working with their limits and what was spent of them', async 
   t.match(refused, { code: 1, printed: /--admin-key-env is missing/ })
   t.match(await imported('--keys', litellm, '--admin-key-env', 'GATEWAY_ADMIN'), { code: 1, printed: /status 401/ })
 })
+
+t.test('both catalogues are compared by one small request for each model', async t => {
+  const asked: { readonly path: string; readonly body: Record<string, unknown> }[] = []
+  const server = createServer(async (request, response) => {
+    const answer = (status: number, body: object, headers = {}) =>
+      response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body))
+    if (request.headers.authorization !== 'Bearer sk-admin-canary') return answer(401, { error: {} })
+    const entries = ['test', 'gone', 'vectors', 'drawn', 'any/*'].map(id => ({ id, object: 'model' }))
+    if (request.url === '/v1/models') return answer(200, { data: entries })
+    const modes = { vectors: 'embedding', drawn: 'image_generation' }
+    const info = Object.entries(modes).map(([model_name, mode]) => ({ model_name, model_info: { mode } }))
+    if (request.url === '/model/info') return answer(200, { data: info })
+    const body = JSON.parse(await new Response(request).text()) as Record<string, unknown>
+    asked.push({ path: request.url!, body })
+    if (body.model === 'other') return answer(400, { error: { message: 'canary' } })
+    answer(200, { model: `${body.model}-1` }, { 'x-litellm-response-cost': '12.5' })
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => server.close())
+  const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  const compared = async (args: string[], env: Record<string, string>) => {
+    const printed = { out: '', progress: '' }
+    const code = await run(['import', 'litellm', '--compare', address, ...args], {
+      env: { GATEWAY_ADMIN: gateway.adminUrl, GATEWAY_ADMIN_TOKEN: gateway.token, MASTER: 'sk-admin-canary', ...env },
+      cwd: gateway.dir,
+      out: text => {
+        printed.out += String(text)
+      },
+      err: text => {
+        printed.out += text
+      },
+      progress: text => {
+        printed.progress += text
+      },
+    })
+    return { code, ...printed }
+  }
+  const projects = await commandsOf(gateway)<{ id: string }[]>('projects.list', { organization: 'default' })
+  const pays = ['--project', projects[0]!.id]
+  const found = await compared(['--admin-key-env', 'MASTER', '--json', ...pays], {})
+  t.equal(found.code, 0, found.out)
+  t.notMatch(found.out, /canary/)
+  t.match(found.progress, /compared 6 of 6 models/)
+  interface Row {
+    readonly model: string
+    readonly differences: readonly string[]
+  }
+  const rows = (JSON.parse(found.out) as { compared: Row[] }).compared
+  t.strictSame(
+    rows.map(({ model, differences }) => [model, differences]),
+    [
+      ['any/*', ['missing here']],
+      ['drawn', ['missing here']],
+      ['gone', ['missing here', 'status 200 there, 404 here']],
+      ['other', ['new here']],
+      ['test', ['another cost']],
+      ['vectors', ['missing here', 'status 200 there, 404 here']],
+    ],
+  )
+  t.match(rows[4], {
+    operation: 'chat',
+    old: { isListed: true, status: 200, model: 'test-1', cost: '12.5' },
+    new: { isListed: true, status: 200, model: 'test' },
+  })
+  t.strictSame(asked.map(({ path, body }) => [body.model, path, body.max_tokens]).sort(), [
+    ['gone', '/v1/chat/completions', 1],
+    ['other', '/v1/chat/completions', 1],
+    ['test', '/v1/chat/completions', 1],
+    ['vectors', '/v1/embeddings', undefined],
+  ])
+  const table = await compared(['--admin-key-env', 'MASTER'], { GATEWAY_API_KEY: gateway.key })
+  t.match(table.out, /^test +chat +200 +200 +test-1 +test +12\.5 +[\d.]+ +another cost$/m)
+  t.match(table.out, /^drawn +image_generation +not asked +not asked .* missing here$/m)
+  t.match(await compared(pays, {}), { code: 1, out: /LiteLLM at .*\/v1\/models answered with status 401/ })
+  t.match(await compared(['--admin-key-env', 'NONE'], {}), { code: 1, out: /the variable NONE is not set/ })
+})
