@@ -25,6 +25,8 @@ interface Drained {
 }
 
 const SWEEP_MS = 100
+/** Connections that are accepted after the delay: as many as the system keeps waiting, and some more. */
+const MAX_ACCEPT_TURNS = 4_000
 /** Time for aborted requests to write their end and to be charged and stored. */
 const HARD_MS = 10_000
 /** For clients to take the last that was said to them. */
@@ -40,7 +42,7 @@ export async function drain(listener: Drained, times: DrainTimes, aborted: Promi
   await within(aborted, times.delay)
   clearInterval(watch)
   // Requests that have come are read first: a connection that carries one is not idle.
-  await turn()
+  await acceptWaiting(server)
   // `close` would call it, and cut off answers that are complete but not taken yet.
   server.closeIdleConnections = () => {}
   const closed = new Promise<void>(resolve => server.close(() => resolve()))
@@ -68,6 +70,21 @@ export async function drain(listener: Drained, times: DrainTimes, aborted: Promi
   clearInterval(sweep)
   listener.destroyAll()
   await closed
+}
+
+/**
+ * Resolves when no connection waits to be accepted, for `close` would reset it. An iteration of the event loop accepts one.
+ */
+async function acceptWaiting(server: Server): Promise<void> {
+  let accepted = 0
+  const count = () => accepted++
+  server.on('connection', count)
+  for (let idle = 0, turns = 0; idle < 3 && turns < MAX_ACCEPT_TURNS; turns++) {
+    const before = accepted
+    await turn()
+    idle = accepted === before ? idle + 1 : 0
+  }
+  server.off('connection', count)
 }
 
 /** Returns since when each idle socket is idle, by `performance`; `before` is what was returned last. */

@@ -67,6 +67,23 @@ t.test('a request that comes while the listener closes is served on the connecti
   await drained
 })
 
+t.test('connections that wait to be accepted as a listener closes are served', async t => {
+  const listener = bare()
+  await listener.listen()
+  const port = Number(listener.address.split(':').at(-1))
+  // The system makes all of them within this turn of the event loop, and the gateway accepts none in it.
+  const sockets = Array.from({ length: 8 }, () => connect(port, '127.0.0.1'))
+  const drained = listener.drain({ delay: 0, drain: 10_000 })
+  const answers = await Promise.all(
+    sockets.map(async socket => {
+      socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+      return Buffer.concat(await socket.toArray()).toString()
+    }),
+  )
+  for (const answer of answers) t.match(answer, /^HTTP\/1\.1 404 /)
+  await drained
+})
+
 t.test('an error of ours in a listener ends its connection, is logged, and reaches no other', async t => {
   const logged: unknown[] = []
   let isBroken = true
