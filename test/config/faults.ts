@@ -426,7 +426,7 @@ const providerRows: Row[] = [
     PROVIDER,
     'models:',
     'open: { id: x }\nmodels:',
-    '8:9: unknown key "id"; expected wires, pricing, pricing_tiers, priced_at, unpriced, supports, reasoning_efforts, reasoning_modes, reasoning_switch, service_tiers, tier_factors, regions, parameters, context_length, max_output, min_cacheable_tokens, cache, max_n, voices, max_input_characters, max_file, sizes, aspect_ratios, max_images or one of 7 more',
+    '8:9: unknown key "id"; expected wires, pricing, pricing_tiers, priced_at, priced_from, unpriced, supports, reasoning_efforts, reasoning_modes, reasoning_switch, service_tiers, tier_factors, regions, parameters, context_length, max_output, min_cacheable_tokens, cache, max_n, voices, max_input_characters, max_file, sizes, aspect_ratios or one of 8 more',
   ],
   [
     PROVIDER,
