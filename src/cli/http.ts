@@ -70,6 +70,29 @@ export async function readText(response: IncomingMessage): Promise<string> {
   return text
 }
 
+/** Most that `download` reads, in bytes. */
+export const MAX_DOWNLOAD_BYTES = 64 * 1024 * 1024
+
+/** The body of an answer with status 200, as UTF-8. Throws a Failure that shows no query and no part of the body. */
+export async function download(url: URL, key?: string): Promise<string> {
+  const where = `${url.origin}${url.pathname}`
+  try {
+    const response = await call(url, { method: 'GET', ...(key && { headers: { authorization: `Bearer ${key}` } }) })
+    const pieces: Buffer[] = []
+    let size = 0
+    for await (const piece of response as AsyncIterable<Buffer>) {
+      size += piece.length
+      if (size > MAX_DOWNLOAD_BYTES) throw new Failure(`${where} has more than ${MAX_DOWNLOAD_BYTES / 1024 / 1024} MiB`)
+      pieces.push(piece)
+    }
+    if (response.statusCode === 200) return Buffer.concat(pieces).toString()
+    throw new Failure(`${where} answered with status ${response.statusCode}; 200 is needed`)
+  } catch (thrown) {
+    if (thrown instanceof Failure) throw thrown
+    throw new Failure(`${where} cannot be reached: ${errorCode(thrown) ?? 'the connection broke'}`)
+  }
+}
+
 /**
  * `127.0.0.1:9901`, `http://gateway:9901/` → a URL; throws a Failure that shows `example` for anything else. An address
  * with a password is refused without being repeated.

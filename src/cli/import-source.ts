@@ -1,7 +1,7 @@
 /** Reads files of other gateways. No message repeats a part of them: it may be a secret. */
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { call, parseUrl, readText } from './http.ts'
+import { download, parseUrl } from './http.ts'
 import { errorCode, Failure, type Io } from './io.ts'
 import { isSection, listOf, type Section, sectionOf, textOf } from './litellm/sections.ts'
 
@@ -37,7 +37,9 @@ function joined(input: Section, included: Section): Section {
 
 /** A YAML or JSON file whose content is a section. */
 export async function readSection(source: string, io: Io): Promise<Section> {
-  const text = isAddress(source) ? await download(source) : await readSource(resolve(io.cwd, source))
+  const text = isAddress(source)
+    ? await download(parseUrl(source, 'https://example.com/config.yaml'))
+    : await readSource(resolve(io.cwd, source))
   const { parseDocument } = await import('./yaml.ts')
   const document = parseDocument(text, { merge: true })
   const [error] = document.errors
@@ -60,19 +62,5 @@ async function readSource(path: string): Promise<string> {
     return await readFile(path, 'utf8')
   } catch (thrown) {
     throw new Failure(`${path} cannot be read: ${errorCode(thrown) ?? 'unknown error'}`)
-  }
-}
-
-async function download(source: string): Promise<string> {
-  const url = parseUrl(source, 'https://example.com/config.yaml')
-  const where = `${url.origin}${url.pathname}`
-  try {
-    const response = await call(url, { method: 'GET' })
-    const text = await readText(response)
-    if (response.statusCode === 200) return text
-    throw new Failure(`${where} answered with status ${response.statusCode}; 200 is needed`)
-  } catch (thrown) {
-    if (thrown instanceof Failure) throw thrown
-    throw new Failure(`${where} cannot be reached: ${errorCode(thrown) ?? 'the connection broke'}`)
   }
 }

@@ -1,7 +1,7 @@
 /** Reads the keys of LiteLLM: the answers of `/key/list`, or an export of its table as JSON or CSV. */
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { call, parseUrl, readText } from '../http.ts'
+import { download, parseUrl } from '../http.ts'
 import { errorCode, Failure, type Io } from '../io.ts'
 import { isSection, listOf, type Section, sectionOf } from './sections.ts'
 
@@ -18,7 +18,7 @@ export interface Accounts {
 
 /** Reads a file or an address. `variable` names the variable that holds the admin key of an address. */
 export async function readKeys(source: string, variable: string | undefined, io: Io): Promise<Accounts> {
-  if (/^https?:\/\//i.test(source)) return download(parseUrl(source, 'http://litellm:4000'), variable, io)
+  if (/^https?:\/\//i.test(source)) return readPages(parseUrl(source, 'http://litellm:4000'), variable, io)
   const path = resolve(io.cwd, source)
   let text: string
   try {
@@ -35,7 +35,7 @@ export async function readKeys(source: string, variable: string | undefined, io:
 }
 
 /** All pages of `/key/list`, `/user/list` and `/team/list`; the two last where the admin key may read them. */
-async function download(url: URL, variable: string | undefined, io: Io): Promise<Accounts> {
+async function readPages(url: URL, variable: string | undefined, io: Io): Promise<Accounts> {
   if (variable === undefined) throw new Failure('--admin-key-env is missing: the variable that holds the admin key')
   const key = io.env[variable]
   if (!key) throw new Failure(`the variable ${variable} is not set; it holds the admin key of LiteLLM`)
@@ -48,7 +48,7 @@ async function download(url: URL, variable: string | undefined, io: Io): Promise
     const all: Section[] = []
     for (let page = 1; page <= MAX_PAGES; page++) {
       const at = new URL(`${base}${path}?${new URLSearchParams({ ...query, page: String(page) })}`, url)
-      const answer = parsed(await textAt(at, key), `${at.origin}${at.pathname}`)
+      const answer = parsed(await download(at, key), `${at.origin}${at.pathname}`)
       const found = listIn(answer)
       all.push(...found)
       if (found.length === 0 || page >= Number(sectionOf(answer).total_pages ?? 1)) break
@@ -70,19 +70,6 @@ async function download(url: URL, variable: string | undefined, io: Io): Promise
   const teams = names('team_id') ? await optional('/team/list', {}, 'teams') : []
   const users = names('user_id') ? await optional('/user/list', { page_size: String(PAGE) }, 'users') : []
   return { keys, teams, users }
-}
-
-async function textAt(url: URL, key: string): Promise<string> {
-  const where = `${url.origin}${url.pathname}`
-  try {
-    const response = await call(url, { method: 'GET', headers: { authorization: `Bearer ${key}` } })
-    const text = await readText(response)
-    if (response.statusCode === 200) return text
-    throw new Failure(`${where} answered with status ${response.statusCode}; 200 is needed`)
-  } catch (thrown) {
-    if (thrown instanceof Failure) throw thrown
-    throw new Failure(`${where} cannot be reached: ${errorCode(thrown) ?? 'the connection broke'}`)
-  }
 }
 
 /** The message of the parser would repeat a part of the text. */

@@ -6,14 +6,11 @@ import { readCatalog } from '../../app/check.ts'
 import type { ConfigFiles } from '../../config/load.ts'
 import { locateConfig } from '../../config/locate.ts'
 import { mappingsIn } from '../../config/schemas/provider.ts'
-import { call, parseUrl } from '../http.ts'
+import { download, MAX_DOWNLOAD_BYTES, parseUrl } from '../http.ts'
 import { errorCode, Failure, type Io } from '../io.ts'
 import { type Comparison, compare, type Finding } from './compare.ts'
 import { providerOf, readList } from './source.ts'
 import { Manifest, modelsText, offerOf, overlayText, writable } from './write.ts'
-
-/** Bytes of a list. Both have less than 5 MiB. */
-const MAX_BYTES = 64 * 1024 * 1024
 
 interface SyncOptions {
   readonly from: string
@@ -69,37 +66,15 @@ export async function sync(
 }
 
 async function readInput(from: string, io: Io): Promise<string> {
-  if (/^https?:\/\//i.test(from)) return download(from)
+  if (/^https?:\/\//i.test(from)) return download(parseUrl(from, 'https://models.dev/api.json'))
   const path = resolve(io.cwd, from)
   try {
-    if ((await stat(path)).size > MAX_BYTES) throw tooLarge(from)
+    if ((await stat(path)).size > MAX_DOWNLOAD_BYTES)
+      throw new Failure(`${from} has more than ${MAX_DOWNLOAD_BYTES / 1024 / 1024} MiB; that is no price list`)
     return await readFile(path, 'utf8')
   } catch (thrown) {
     if (thrown instanceof Failure) throw thrown
     throw new Failure(`${path} cannot be read: ${errorCode(thrown) ?? 'unknown error'}`)
-  }
-}
-
-const tooLarge = (from: string) =>
-  new Failure(`${from} has more than ${MAX_BYTES / 1024 / 1024} MiB; that is no price list`)
-
-async function download(from: string): Promise<string> {
-  const url = parseUrl(from, 'https://models.dev/api.json')
-  const where = `${url.origin}${url.pathname}`
-  try {
-    const response = await call(url, { method: 'GET' })
-    const pieces: Buffer[] = []
-    let size = 0
-    for await (const piece of response as AsyncIterable<Buffer>) {
-      size += piece.length
-      if (size > MAX_BYTES) throw tooLarge(where)
-      pieces.push(piece)
-    }
-    if (response.statusCode === 200) return Buffer.concat(pieces).toString()
-    throw new Failure(`${where} answered with status ${response.statusCode}; 200 is needed`)
-  } catch (thrown) {
-    if (thrown instanceof Failure) throw thrown
-    throw new Failure(`${where} cannot be reached: ${errorCode(thrown) ?? 'the connection broke'}`)
   }
 }
 
