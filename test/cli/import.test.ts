@@ -5,25 +5,10 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { parse } from 'yaml'
-import { run } from '../../src/cli/program.ts'
+import { gatewayctl } from '../helpers/gatewayctl.ts'
 
 const ALL = join(import.meta.dirname, '../fixtures')
 const FIXTURES = join(ALL, 'litellm')
-
-async function gatewayctl(cwd: string, ...args: string[]) {
-  const printed = { out: '', err: '' }
-  const code = await run(args, {
-    env: {},
-    cwd,
-    out: content => {
-      printed.out += content.toString()
-    },
-    err: text => {
-      printed.err += text
-    },
-  })
-  return { code, ...printed }
-}
 
 const filesBelow = (folder: string): string[] =>
   readdirSync(folder, { recursive: true, withFileTypes: true })

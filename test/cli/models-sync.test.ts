@@ -5,24 +5,9 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
-import { run } from '../../src/cli/program.ts'
 import { priceOf, readList } from '../../src/cli/sync/source.ts'
 import { formatDecimal } from '../../src/core/money.ts'
-
-async function gatewayctl(cwd: string, ...args: string[]) {
-  const printed = { out: '', err: '' }
-  const code = await run(args, {
-    env: {},
-    cwd,
-    out: content => {
-      printed.out += content.toString()
-    },
-    err: text => {
-      printed.err += text
-    },
-  })
-  return { code, ...printed }
-}
+import { gatewayctl } from '../helpers/gatewayctl.ts'
 
 const gateway = `server: {}
 stores: { sqlite: ./gateway.db }
