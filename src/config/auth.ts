@@ -170,7 +170,7 @@ function secretsOf({ source }: File, { entry: { scheme, secret: text = '', sourc
   if (from) return ['']
   const secrets = (scheme === 'gcp-oauth' ? [text] : text.split(','))
     .map(secret => secret.trim())
-    // Of unset variables, the colons between them remain.
+    // Unset variables leave the colons between them.
     .filter(secret => /[^:]/.test(secret))
   for (const secret of secrets) {
     const issue = issueOf(scheme, secret)

@@ -182,7 +182,7 @@ export class FileReader<T> {
     const source = new Source(name, await readText(path, name))
     const folder = dirname(path)
     const parse = async () => parsedAtBuild(source.text) ?? (await parseFile(source))
-    // What stands outside is read for values alone: a comment runs no command.
+    // Reads secrets for values alone: a comment runs no command.
     const early = this.#prepare !== undefined || outsideIn(source.text).length > 0 ? await parse() : undefined
     await this.#prepare?.(early, source, folder)
     const outside = await resolveOutside(early === undefined ? [] : outsideOf(early), this.#reader)

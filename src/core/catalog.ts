@@ -26,7 +26,7 @@ export interface OpenModels {
 export interface VirtualModel {
   readonly id: string
   readonly name: string
-  /** Not listed. */
+  /** Whether listings leave it out. */
   readonly hidden?: boolean | undefined
   readonly strategy: 'order' | 'weight' | 'price' | 'latency'
   /** Milliseconds for which answers are kept for replay, in place of the project's time; 0 keeps none. */

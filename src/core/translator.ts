@@ -138,7 +138,7 @@ export interface Model {
   readonly description: string | undefined
   readonly family: string
   readonly aliases: readonly string[]
-  /** Not listed. */
+  /** Whether listings leave it out. */
   readonly hidden?: true | undefined
   readonly created: number
   readonly tokenizer: string | undefined

@@ -1,4 +1,5 @@
 /** Sends copies of requests to other models, and drops their answers (docs/rules.md#mirrors). */
+import { setImmediate as turn } from 'node:timers/promises'
 import { Cancellation } from '../core/cancel.ts'
 import type { RouteRule } from '../core/catalog.ts'
 import type { Codec, Encoder } from '../core/codec.ts'
@@ -53,7 +54,7 @@ export class Copies {
       request: withOwnFiles(request!),
       input: { values: input.values, native: input.native },
     }
-    const copy = new Promise<void>(resolve => setImmediate(resolve))
+    const copy = turn()
       .then(() => this.#send(route, rule, { ...source, access: caller.access }, signal))
       .catch((err: unknown) => this.#services.log.warn({ err, rule: rule.name }, 'copy not sent'))
       .finally(() => {
@@ -100,7 +101,7 @@ export class Copies {
     markCopy(ex)
     ex.caller.principal = principal
     ex.caller.policy = await policies.of(principal.orgId)
-    // What may not go to a provider does not go there as a copy either.
+    // Sends copies only to providers that the request itself may reach.
     ex.caller.access = source.access
     ex.caller.labels = { endUser: undefined, tags: new Map([['mirror', rule.name]]) }
     await pump({ endpoint, chain: route.chain }, ex, nowhere)

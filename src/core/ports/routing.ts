@@ -165,7 +165,7 @@ export interface RouteQuestion {
   readonly project?: string | undefined
   readonly key?: string | undefined
   readonly tags?: string | undefined
-  /** The request holds an image, or offers tools. */
+  /** Whether the request holds an image, or offers tools. */
   readonly vision?: boolean | undefined
   readonly tools?: boolean | undefined
 }

@@ -25,7 +25,7 @@ export interface Metrics {
   refusal(filter: string, code: string): void
   /** A request failed without having tried all that is left, since retries at failing targets are bounded. */
   retryBudgetSpent(model: string): void
-  /** A rule of the configuration has moved a request to another model, or refused it. */
+  /** A rule has moved, refused or copied a request, or a bound has prevented its copy. */
   ruleApplied(rule: string, action: 'use' | 'deny' | 'mirror' | 'mirror_skipped'): void
   inFlight(delta: 1 | -1): void
   /** Requests that wait for a place. */
