@@ -1,5 +1,6 @@
 /** Clients of LiteLLM at `compat: { litellm: true }` (docs/litellm-compat.md). */
 import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import OpenAI from 'openai'
 import t from 'tap'
 import { commandsOf } from '../helpers/commands.ts'
@@ -199,6 +200,77 @@ t.test('/model/info lists prices, sizes and abilities', async t => {
     t.equal((await gateway.get(`${path}?litellm_model_id=nope`)).status, 400)
   }
 })
+
+t.test('/v2/model/info lists in pages, and /model_group/info by name', async t => {
+  for (const path of ['/v2/model/info', '/model_group/info']) t.equal((await gateway.get(path, anonymous)).status, 401)
+  const page = async (query: string) => json(await gateway.get(`/v2/model/info?${query}`))
+  t.match(await page(''), {
+    data: [{ model_name: 'test' }, {}],
+    total_count: 2,
+    current_page: 1,
+    total_pages: 1,
+    size: 50,
+  })
+  t.match(await page('page=2&size=1'), { data: [{ model_name: 'other' }], total_count: 2, total_pages: 2 })
+  t.match(await page('search=OTH'), { data: [{ model_name: 'other' }], total_count: 1 })
+  t.match(await page('modelId=one/test'), { data: [{ model_name: 'test' }], total_count: 1 })
+  t.match(await page('page=3'), { data: [], total_count: 2, current_page: 3 })
+  for (const query of ['page=0', 'size=no', 'size=1e9']) {
+    t.equal((await gateway.get(`/v2/model/info?${query}`)).status, 400, query)
+  }
+  t.match(await json(await gateway.get('/model_group/info')), {
+    data: [
+      {
+        model_group: 'test',
+        providers: ['one'],
+        mode: 'chat',
+        input_cost_per_token: 0.000001,
+        output_cost_per_token: 0.000002,
+        supports_function_calling: true,
+        supports_vision: true,
+      },
+      { model_group: 'other' },
+    ],
+  })
+  const one = (await json(await gateway.get('/model_group/info?model_group=other'))) as { data: Tree[] }
+  t.strictSame(
+    one.data.map(({ model_group: name }) => name),
+    ['other'],
+  )
+})
+
+const commands = readFileSync('docs/reference/commands.md', 'utf8')
+for (const [method, path, command] of [
+  ['POST', '/key/generate', 'keys create'],
+  ['POST', '/key/service-account/generate', 'keys create'],
+  ['POST', '/key/sk-canary/regenerate', 'keys roll'],
+  ['POST', '/key/update', 'keys update'],
+  ['POST', '/key/delete', 'keys revoke'],
+  ['GET', '/key/list', 'keys list'],
+  ['POST', '/user/new', 'members create'],
+  ['GET', '/user/info', 'members list'],
+  ['POST', '/team/new', 'projects create'],
+  ['POST', '/team/member_add', 'members create'],
+  ['PATCH', '/organization/update', 'orgs update'],
+  ['DELETE', '/organization/delete', 'orgs list'],
+  ['POST', '/budget/new', 'keys update'],
+  ['GET', '/spend/logs', 'requests list'],
+  ['POST', '/model/new', 'models list'],
+  ['GET', '/team/constructor', 'projects list'],
+] as const) {
+  t.test(`${method} ${path} names the command "${command}"`, async t => {
+    const body = method === 'GET' ? {} : { body: JSON.stringify({ models: ['test'], key: 'sk-canary' }) }
+    for (const authorization of ['Bearer sk-master-canary', `Bearer ${key}`]) {
+      const headers = { authorization, 'content-type': 'application/json' }
+      const answer = await fetch(gateway.url + path, { method, headers, ...body })
+      const text = await answer.text()
+      t.equal(answer.status, 404, text)
+      t.match(text, `gatewayctl ${command}`)
+      t.match(commands, `\n## ${command}`)
+      t.notMatch(text, /canary/)
+    }
+  })
+}
 
 t.test(
   '/key/info tells a key of itself, admins of the keys of their organization, and the operator of all',

@@ -5,6 +5,7 @@ import type { Exchange } from '../../core/exchange.ts'
 import { encoderOf, errorAnswerOf } from './answer.ts'
 import { healthEndpoints } from './health.ts'
 import { keyInfo } from './key-info.ts'
+import { management } from './management.ts'
 import { modelInfo } from './model-info.ts'
 import { isSettled, labelsIn, moveCredential, withModel } from './request.ts'
 
@@ -22,7 +23,7 @@ interface Options {
 
 /** The mode's endpoints, and the forms in which it serves those of the gateway. */
 export const litellm = ({ isAdmin }: Options) => ({
-  endpoints: [...healthEndpoints, ...modelInfo, keyInfo(isAdmin)] as const,
+  endpoints: [...healthEndpoints, ...modelInfo, keyInfo(isAdmin), ...management] as const,
   adapt(endpoint: Endpoint): readonly Endpoint[] {
     const own = adapted(endpoint)
     const [, path] = UNPREFIXED.exec(endpoint.path) ?? []

@@ -1,6 +1,7 @@
-/** `GET /v1/model/info` and `/model/info`: prices, sizes and abilities of each deployment, in LiteLLM's form. */
+/** `GET /model/info` and its like: prices, sizes and abilities of each deployment, or of each name, in LiteLLM's form. */
 import { json } from '../../codecs/json.ts'
 import type { Endpoint } from '../../core/endpoint.ts'
+import type { Exchange } from '../../core/exchange.ts'
 import type { Price, Rates } from '../../core/money.ts'
 import { offerOf } from '../../core/offer.ts'
 import { value } from '../../core/reply.ts'
@@ -9,6 +10,9 @@ import type { Axis } from '../../core/usage.ts'
 import { entryOf } from '../../endpoints/model-entry.ts'
 import { errors } from '../../lib/error.ts'
 import { type Deployment, deploymentsOf } from './deployments.ts'
+
+type Serve = Exclude<Endpoint['serve'], 'upstream'>
+type Info = Readonly<Record<string, unknown>>
 
 /** Fields of LiteLLM's prices by our axes, for rates of tokens. */
 const ofTokens: Partial<Record<Axis, string>> = {
@@ -42,20 +46,75 @@ const modes: Readonly<Record<string, string>> = {
   realtime: 'realtime',
 }
 
-const serve: Exclude<Endpoint['serve'], 'upstream'> = async ex => {
+/** The deployments of a key that a query chooses. */
+function chosen(ex: Exchange, ids: string, names: string): { query: URLSearchParams; found: Deployment[] } {
   if (!ex.caller.principal) throw errors.noCredentials()
   const query = new URLSearchParams(ex.http.query)
+  const [id, name] = [query.get(ids), query.get(names)]
+  const found = deploymentsOf(ex).filter(
+    one => (id === null || offerOf(one.mapping) === id) && (name === null || one.name === name),
+  )
+  return { query, found }
+}
+
+const serve: Serve = async ex => {
+  const { query, found } = chosen(ex, 'litellm_model_id', 'model')
   const id = query.get('litellm_model_id')
-  const name = query.get('model')
-  const data = deploymentsOf(ex)
-    .filter(one => (id === null || offerOf(one.mapping) === id) && (name === null || one.name === name))
-    .map(shown)
-  if (id !== null && data.length === 0) {
+  if (id !== null && found.length === 0) {
     const message = `litellm_model_id: there is no model "${id.slice(0, 200)}" that this key may call.`
     throw errors.invalidParameters(message, 'litellm_model_id')
   }
-  return value({ data })
+  return value({ data: found.map(shown) })
 }
+
+/** Entries of a page, where the query does not say. */
+const PAGE = 50
+
+const servePages: Serve = async ex => {
+  const { query, found } = chosen(ex, 'modelId', 'model')
+  const searched = query.get('search')?.toLowerCase() ?? ''
+  const data = found.filter(({ name }) => name.toLowerCase().includes(searched)).map(shown)
+  const [page, size] = [numberOf(query, 'page', 1), numberOf(query, 'size', PAGE)]
+  return value({
+    data: data.slice((page - 1) * size, page * size),
+    total_count: data.length,
+    current_page: page,
+    total_pages: Math.ceil(data.length / size),
+    size,
+  })
+}
+
+function numberOf(query: URLSearchParams, name: string, usual: number): number {
+  const given = Number(query.get(name) ?? usual)
+  if (Number.isSafeInteger(given) && given > 0 && given <= 100_000) return given
+  throw errors.invalidParameters(`${name}: send a whole number from 1 to 100000.`, name)
+}
+
+const serveGroups: Serve = async ex => {
+  const groups = new Map<string, Mapping[]>()
+  for (const { name, mapping } of chosen(ex, '', 'model_group').found)
+    groups.set(name, [...(groups.get(name) ?? []), mapping])
+  return value({ data: [...groups].map(([name, mappings]) => groupOf(name, mappings)) })
+}
+
+/** As in LiteLLM, the highest number of its deployments counts, and what one of them can. */
+function groupOf(name: string, mappings: readonly Mapping[]): Info {
+  const group: Record<string, unknown> = {
+    model_group: name,
+    providers: [...new Set(mappings.map(({ provider }) => provider.id))],
+    tpm: null,
+    rpm: null,
+  }
+  for (const [field, value] of mappings.flatMap(mapping => Object.entries(infoOf(mapping)))) {
+    if (!OF_GROUPS.test(field)) continue
+    const known = group[field] ?? null
+    const isMore = known === null || (typeof value === typeof known && Number(value) > Number(known))
+    if (isMore) group[field] = value
+  }
+  return group
+}
+
+const OF_GROUPS = /^(?:mode|max_(?:in|out)put_tokens|(?:in|out)put_cost_per_token|supports_|supported_)/
 
 function shown({ name, mapping }: Deployment): object {
   const { provider, externalId } = mapping
@@ -66,7 +125,7 @@ function shown({ name, mapping }: Deployment): object {
   }
 }
 
-function infoOf(mapping: Mapping): object {
+function infoOf(mapping: Mapping): Info {
   const { model, provider, supports, pricing, price } = mapping
   const context = mapping.contextLength ?? model.contextLength ?? null
   const output = mapping.maxOutput ?? model.maxOutput ?? null
@@ -124,10 +183,12 @@ function costsOf({ rates, tiers }: Price): Record<string, number> {
   return costs
 }
 
-const row = { name: 'models', method: 'GET', chain: 'local', codec: json, bodyLimit: 0, serve } as const
+const row = { name: 'models', method: 'GET', chain: 'local', codec: json, bodyLimit: 0 } as const
 
-/** Needs a key; `litellm_model_id` and `model` choose among what it may call. */
+/** Need a key; queries choose among what it may call. */
 export const modelInfo: readonly Endpoint[] = [
-  { ...row, path: '/v1/model/info' },
-  { ...row, path: '/model/info' },
+  { ...row, path: '/v1/model/info', serve },
+  { ...row, path: '/model/info', serve },
+  { ...row, path: '/v2/model/info', serve: servePages },
+  { ...row, path: '/model_group/info', serve: serveGroups },
 ]
