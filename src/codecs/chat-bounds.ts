@@ -4,7 +4,6 @@ import type { ChatRequest, Message } from '../core/chat-request.ts'
 import { MAX_CALLS } from '../json/answer-bounds.ts'
 import { errors } from '../lib/error.ts'
 
-const MAX_MESSAGES = 20_000
 /** Maximum characters in the arguments of all calls. */
 const MAX_ALL_CALLS = 5 * MAX_CALLS
 /** Maximum characters in the names and ids of all calls, with the ids in their results. Most wires rewrite them. */
@@ -14,9 +13,7 @@ const MAX_SCHEMA_NAMES = 16_384
 
 /** Throws a 400 for a request beyond the bounds, whose body holds so many JSON `values`. */
 export function checkCounts(request: ChatRequest, values: number): void {
-  const { messages } = request
-  if (messages.length > MAX_MESSAGES) throw errors.tooManyElements(MAX_MESSAGES, 'messages')
-  checkCalls(messages)
+  checkCalls(request.messages)
   // Each name has a value.
   if (values > MAX_SCHEMA_NAMES) checkSchemas(request)
 }

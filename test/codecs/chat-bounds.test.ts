@@ -64,15 +64,12 @@ t.test('a history may have 5,000 calls, whose names and ids have 2 Mi characters
   t.end()
 })
 
-t.test('a request may have 20,000 messages, and 16,384 names in strict schemas', t => {
+t.test('a request may have 16,384 names in strict schemas', t => {
   const decode = (body: object) => () => {
     const ex = exchange()
     ex.input.values = 20_000
     return openAiChat.decode({ model: 'm', messages: [asked], ...body }, ex)
   }
-  const messages = (count: number) => ({ messages: Array.from({ length: count }, () => asked) })
-  t.doesNotThrow(decode(messages(20_000)))
-  t.throws(decode(messages(20_001)), { status: 400, code: many, message: /more than 20000 messages/ })
   const schema = (names: number) => ({
     type: 'object',
     properties: Object.fromEntries(Array.from({ length: names - 2 }, (_, at) => [`p${at}`, {}])),

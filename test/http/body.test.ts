@@ -84,7 +84,7 @@ t.test('MF-07, MF-12, MF-14 a body is JSON in UTF-8, by its type and by its byte
     ['the last of two', '{"a":1,"a":2}', { a: 2 }],
     ['null', 'null', null],
     ['too deep', '['.repeat(129), '400 too_deep'],
-    ['too much', `[${'1,'.repeat(100_000)}1]`, '400 too_many_elements'],
+    ['too much', `[${'1,'.repeat(50_000)}1]`, '400 too_many_elements'],
   ]
   for (const [says, body, got] of bodies) t.strictSame(await read(body), got, says)
   t.strictSame(await read('{"a":"', Buffer.from([0xc3]), Buffer.from([0xa9]), '"}'), { a: 'é' }, 'a character in two')
@@ -403,11 +403,11 @@ t.test('MF-02, MF-04 depth and number of values are bounded without parsing', as
     ['129 lists', nested(129), 'too_deep'],
     ['128 objects', nested(128, '{"a":', '}'), undefined],
     ['129 objects', nested(129, '{"a":', '}'), 'too_deep'],
-    ['many that are not deep', list(900, nested(100)), undefined],
-    ['100,000 values', list(99_999), undefined],
-    ['100,001 values', list(100_000), 'too_many_elements'],
-    ['100,001 values in objects', list(50_000, '{"a":1,"b":2}'), 'too_many_elements'],
-    ['40,000 names that repeat', list(40_000, '{"a":1}'), undefined],
+    ['many that are not deep', list(490, nested(100)), undefined],
+    ['50,000 values', list(49_999), undefined],
+    ['50,001 values', list(50_000), 'too_many_elements'],
+    ['50,001 values in objects', list(25_000, '{"a":1,"b":2}'), 'too_many_elements'],
+    ['24,000 names that repeat', list(24_000, '{"a":1}'), undefined],
     ['20,000 names that differ', named(20_000), undefined],
     ['20,001 names that differ', named(20_001), 'too_many_elements'],
     ['brackets in a string', JSON.stringify('['.repeat(500)), undefined],
@@ -438,7 +438,7 @@ t.test('MF-04 an endpoint may take more values than others do, and no more than 
   }
   t.equal(await read(250_000, 250_000), undefined)
   t.strictSame(await read(250_001, 250_000), ['too_many_elements', '250000'])
-  t.strictSame(await read(100_001), ['too_many_elements', '100000'])
+  t.strictSame(await read(50_001), ['too_many_elements', '50000'])
   t.strictSame(await read(12, 10), ['too_many_elements', '10'])
 })
 

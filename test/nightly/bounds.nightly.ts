@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { endpoints } from '../../src/endpoints/index.ts'
+import { MAX_NAMES, MAX_VALUES } from '../../src/json/shape.ts'
 import { percentile } from '../bench/stats.mjs'
 import { commandsOf } from '../helpers/commands.ts'
 import { figure } from '../helpers/figure.ts'
@@ -25,8 +26,8 @@ const TURN_MS = 100
 const ADDED_MS = 250
 const TRIES = 3
 /** Below these of docs/limits.md, since the example has some too. */
-const VALUES = 95_000
-const NAMES = 19_000
+const VALUES = MAX_VALUES - 5000
+const NAMES = MAX_NAMES - 1000
 const LEVELS = 100
 const MARGIN = 4096
 const HOLE = 'put the filling here'

@@ -14,6 +14,7 @@ import { type Infer, s } from '../../core/schema.ts'
 import type { SealCheck } from '../../core/seals.ts'
 import { WorkBudget, writeCanonical } from '../../json/canonical.ts'
 import { isObject, type Json } from '../../json/json.ts'
+import { MAX_VALUES } from '../../json/shape.ts'
 import { ownerOf } from '../../policy/owner.ts'
 import { addDetail, type ReasoningDetail } from '../../wire/fold.ts'
 import { withoutSpace } from '../../wire/wire.ts'
@@ -85,9 +86,8 @@ function objectIn(json: string): Json | undefined {
   }
 }
 
-/** Characters of arguments that are parsed for the keys of one request, and values in those of one call. */
+/** Characters of arguments that are parsed for the keys of one request. */
 const MAX_PARSED = 4 * 1024 * 1024
-const MAX_VALUES = 100_000
 /** Turns of one request that are looked up. */
 const MAX_TURNS = 256
 
