@@ -38,6 +38,12 @@ const bounds = [
   { name: 'memory per open stream', limit: 40, unit: 'kB', read: of => scaled(gateway(of.streams)?.streamBytes, 1e-3) },
   { name: 'event-loop lag with open streams, p99', limit: 30, unit: 'ms', read: of => gateway(of.streams)?.lagP99Ms },
   { name: 'start', limit: 0.5, unit: 's', read: of => scaled(of.start?.medianMs, 1e-3) },
+  {
+    name: 'tracing, CPU',
+    limit: 1.1,
+    unit: '× without',
+    read: of => of.tracing?.rows.find(({ target }) => target === 'traced')?.ratio?.median,
+  },
   { name: 'throughput of workers', limit: 1.7, atLeast: true, unit: '× one worker', read: of => of.workers?.alone },
 ]
 

@@ -11,7 +11,7 @@ export const machine = () => ({
 })
 
 export function render(results) {
-  const { loads, streams, beside, start, workers, filters, counts, profiles = [], bounds, machine } = results
+  const { loads, streams, beside, start, workers, filters, tracing, counts, profiles = [], bounds, machine } = results
   const parts = [
     loads && loadTable(loads),
     beside && besideTable(beside),
@@ -19,6 +19,7 @@ export function render(results) {
     start && `start to the first 200 of GET /: ${start.medianMs.toFixed(0)} ms`,
     workers && renderWorkers(workers),
     filters && filterTable(filters),
+    tracing && tracingTable(tracing),
     counts && countTable(counts),
     ...profiles.map(profileTable),
     bounds.length > 0 && boundTable(bounds),
@@ -84,6 +85,15 @@ function filterTable({ load, rows }) {
     'the whole chain, where waiting for the disk counts, for filters that cannot be switched off',
     table([head, ...rows.map(cells)], 1),
   ].join('\n')
+}
+
+function tracingTable({ load, rows }) {
+  const head = ['tracing', 'CPU/request', 'of the one without', 'by sums', 'added', 'middle half']
+  const cells = ({ target, cpuUs, ratio, addedCpuUs: added }) => [
+    ...[target, us(cpuUs), fixed(3)(ratio?.median), fixed(3)(ratio?.ofSums), us(added?.median)],
+    added ? `${added.low.toFixed(0)} to ${added.high.toFixed(0)}` : '',
+  ]
+  return `what tracing costs, ${load}\n${table([head, ...rows.map(cells)], 1)}`
 }
 
 function countTable(rows) {

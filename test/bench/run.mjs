@@ -11,6 +11,7 @@ import { measureLoad } from './measure.mjs'
 import { Stage } from './processes.mjs'
 import { profileLoad } from './profile.mjs'
 import { machine, render } from './report.mjs'
+import { measureTracing } from './tracing.mjs'
 import { measureWorkers } from './workers.mjs'
 
 const usage = `usage: npm run bench -- [options]
@@ -18,7 +19,8 @@ const usage = `usage: npm run bench -- [options]
   --only CASE      may be repeated: unary, stream, messages (a stream of Anthropic's wire), ai-sdk (a stream of parts), large (100 kB and 1 MB
                    prompts), embeddings (3 MB), media (an image, an upload, speech), mcp (a call of a tool), beside (small requests beside 1 MB ones), streams (5,000 open ones:
                    memory and event-loop lag), start, workers (what a second one brings), filters (what each costs;
-                   only when named), counts (allocations, statements and writes per request; only when named)
+                   only when named), tracing (CPU with every request traced, beside
+                   without; only when named), counts (allocations, statements and writes per request; only when named)
   --runs N         alternating runs of each load (5); figures are medians
   --quick          one run with a quarter of the requests: a smoke test; the code has not warmed up
   --ledger         also the floor with the gateway's ledger and nothing else, for requests that are not streamed
@@ -33,7 +35,7 @@ const usage = `usage: npm run bench -- [options]
   --check          exit 1 when a bound is broken`
 
 const CASES = [...new Set(loads.map(({ group }) => group)), 'beside', 'streams', 'start', 'workers']
-const NAMED = ['filters', 'counts']
+const NAMED = ['filters', 'tracing', 'counts']
 const QUICK = 0.25
 const TOP = 10
 const WORKERS = 2
@@ -106,6 +108,11 @@ async function measure() {
   if (only.includes('workers')) {
     const load = { workers: WORKERS, runs, seconds: WORKERS_SECONDS }
     results.workers = await measured('workers', () => measureWorkers(stage, load))
+  }
+  if (only.includes('tracing')) {
+    const [load] = loads
+    const rows = await measured('tracing', () => measureTracing(stage, upstream, load, effort))
+    results.tracing = { load: load.name, rows }
   }
   if (only.includes('filters')) {
     const [load] = loads
