@@ -4,7 +4,7 @@ import { setGlobalErrorHandler } from '@opentelemetry/core'
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http'
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources'
 import { InstrumentType, MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics'
-import { BatchSpanProcessor, ParentBasedSampler, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace-base'
+import { BatchSpanProcessor, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace-base'
 import type { Log } from '../core/ports.ts'
 import { genAiMetrics } from './genai.ts'
 import { Histograms, type Values } from './histograms.ts'
@@ -52,7 +52,7 @@ export function startTracing(settings: Settings, { version, env, log }: Telemetr
     })
   const { all, measure } = genAiMetrics()
   const meters = settings.metrics && metersOf(exporterOf(settings.metrics), all)
-  const sampler = new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(settings.sample) })
+  const sampler = settings.sample < 1 ? new TraceIdRatioBasedSampler(settings.sample) : undefined
   const traces = new Traces(spans && { sampler, send: span => spans.onEnd(span) }, settings.content)
   return {
     began: ex => traces.began(ex),

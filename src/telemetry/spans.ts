@@ -1,43 +1,53 @@
-/** Spans as text: each is written once, when it ends, in OTLP's JSON. Objects that wait for an export would cost twice. */
-import {
-  type Attributes,
-  type AttributeValue,
-  INVALID_SPANID,
-  INVALID_TRACEID,
-  type SpanContext,
-  SpanStatusCode,
-  TraceFlags,
-} from '@opentelemetry/api'
+/** Spans as bytes of OTLP's JSON, each written once, when it ends. Objects and strings that wait for an export cost twice. */
+import { INVALID_SPANID, INVALID_TRACEID, type SpanContext, SpanStatusCode, TraceFlags } from '@opentelemetry/api'
 import { OTLPExporterBase } from '@opentelemetry/otlp-exporter-base'
 import { convertLegacyHttpOptions, createOtlpHttpExportDelegate } from '@opentelemetry/otlp-exporter-base/node-http'
 import { emptyResource, type Resource } from '@opentelemetry/resources'
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base'
 
-/** Facts of a span that has begun. Times are those of `performance.now()`. */
-export interface BegunSpan {
+/** A span that has ended. Times are those of `performance.now()`. */
+export interface EndedSpan {
   readonly name: string
   /** Number of OTLP: one more than that of the API. */
   readonly kind: number
-  readonly context: SpanContext
+  readonly traceId: string
+  readonly spanId: string
+  /** As `tracestate` writes it. */
+  readonly state: string | undefined
   readonly parent: SpanContext | undefined
   readonly start: number
-  readonly attributes: Attributes
-}
-
-/** The end of a span. */
-export interface SpanEnd {
-  readonly at: number
+  readonly end: number
   /** 0 where no content came. */
   readonly firstToken: number
   readonly isError: boolean
+  /** Attributes as their writers returned them, the one of `first` before all others. */
+  readonly attributes: string
 }
+
+/** Writers of an attribute; they write nothing where it has no value. */
+export const text =
+  (key: string, before = ',') =>
+  (value: string | undefined): string =>
+    value === undefined ? '' : `${before}{"key":"${key}","value":{"stringValue":${JSON.stringify(value)}}}`
+export const first = (key: string) => text(key, '')
+export const flag =
+  (key: string) =>
+  (value: boolean | undefined): string =>
+    value === undefined ? '' : `,{"key":"${key}","value":{"boolValue":${value}}}`
+export const number =
+  (key: string) =>
+  (value: number | undefined): string =>
+    !Number.isFinite(value)
+      ? ''
+      : `,{"key":"${key}","value":{"${Number.isInteger(value) ? 'int' : 'double'}Value":${value}}}`
 
 /** Bits of a span's flags: it is known whether the parent is of another process, and it is. */
 const [PARENT_KNOWN, PARENT_REMOTE] = [0x100, 0x200]
 const TOKEN_EVENT = '{"name":"gateway.first_token","timeUnixNano":"'
 const NOWHERE: SpanContext = { traceId: INVALID_TRACEID, spanId: INVALID_SPANID, traceFlags: TraceFlags.SAMPLED }
+const SPACE = 0x20
 
-/** Entry of the library's queue. Only the text is sent. */
+/** Entry of the library's queue. Only the bytes are sent. */
 export class WrittenSpan implements ReadableSpan {
   declare readonly name: string
   declare readonly kind: ReadableSpan['kind']
@@ -45,7 +55,7 @@ export class WrittenSpan implements ReadableSpan {
   declare readonly endTime: ReadableSpan['endTime']
   declare readonly duration: ReadableSpan['duration']
   declare readonly status: ReadableSpan['status']
-  declare readonly attributes: Attributes
+  declare readonly attributes: ReadableSpan['attributes']
   declare readonly links: ReadableSpan['links']
   declare readonly events: ReadableSpan['events']
   declare readonly ended: boolean
@@ -54,30 +64,30 @@ export class WrittenSpan implements ReadableSpan {
   declare readonly droppedLinksCount: number
   declare readonly resource: Resource
   declare readonly instrumentationScope: ReadableSpan['instrumentationScope']
-  readonly text: string
+  /** Begins with the comma behind the span before. */
+  readonly bytes: Buffer
 
-  constructor(begun: BegunSpan, end: SpanEnd) {
-    this.text = textOf(begun, end)
+  constructor(span: EndedSpan) {
+    this.bytes = Buffer.from(written(span))
   }
 
   spanContext(): SpanContext {
     return NOWHERE
   }
 }
-// Members that the queue may read are the same for all: a span that waits costs one object and its text.
+// Members that the queue may read are the same for all: a span that waits costs one object and its bytes.
 Object.assign(WrittenSpan.prototype, { resource: emptyResource(), ended: true })
 
-function textOf(begun: BegunSpan, { at, firstToken, isError }: SpanEnd): string {
-  const { name, kind, context, parent, start, attributes } = begun
+function written({ name, kind, traceId, spanId, state, parent, start, end, firstToken, ...rest }: EndedSpan): string {
   const token = firstToken > 0 ? `${TOKEN_EVENT}${nanoOf(firstToken)}","attributes":[],"droppedAttributesCount":0}` : ''
   const above = parent ? `,"parentSpanId":"${parent.spanId}"` : ''
-  const state = context.traceState ? `,"traceState":${JSON.stringify(context.traceState.serialize())}` : ''
-  const status = isError ? SpanStatusCode.ERROR : SpanStatusCode.UNSET
-  const flags = context.traceFlags | PARENT_KNOWN | (parent?.isRemote ? PARENT_REMOTE : 0)
+  const stateText = state === undefined ? '' : `,"traceState":${JSON.stringify(state)}`
+  const status = rest.isError ? SpanStatusCode.ERROR : SpanStatusCode.UNSET
+  const flags = TraceFlags.SAMPLED | PARENT_KNOWN | (parent?.isRemote ? PARENT_REMOTE : 0)
   return (
-    `{"traceId":"${context.traceId}","spanId":"${context.spanId}"${above}${state},"name":${JSON.stringify(name)}` +
-    `,"kind":${kind},"startTimeUnixNano":"${nanoOf(start)}","endTimeUnixNano":"${nanoOf(Math.max(start, at))}"` +
-    `,"attributes":${attributesOf(attributes)},"droppedAttributesCount":0,"events":[${token}],"droppedEventsCount":0` +
+    `,{"traceId":"${traceId}","spanId":"${spanId}"${above}${stateText},"name":${JSON.stringify(name)}` +
+    `,"kind":${kind},"startTimeUnixNano":"${nanoOf(start)}","endTimeUnixNano":"${nanoOf(Math.max(start, end))}"` +
+    `,"attributes":[${rest.attributes}],"droppedAttributesCount":0,"events":[${token}],"droppedEventsCount":0` +
     `,"status":{"code":${status}},"links":[],"droppedLinksCount":0,"flags":${flags}}`
   )
 }
@@ -85,40 +95,27 @@ function textOf(begun: BegunSpan, { at, firstToken, isError }: SpanEnd): string 
 /** Unix nanoseconds; a number holds microseconds. */
 const nanoOf = (at: number): string => `${Math.round((performance.timeOrigin + at) * 1000)}000`
 
-/** A list of attributes as JSON. Written by hand: objects for `JSON.stringify` would take twice the time. */
-function attributesOf(attributes: Attributes): string {
-  let written = ''
-  for (const key in attributes) {
-    const value = attributes[key]
-    if (value === undefined) continue
-    written += `${written === '' ? '' : ','}{"key":${JSON.stringify(key)},"value":${anyValueOf(value)}}`
-  }
-  return `[${written}]`
-}
-
-function anyValueOf(value: AttributeValue): string {
-  if (typeof value === 'string') return `{"stringValue":${JSON.stringify(value)}}`
-  if (typeof value === 'boolean') return `{"boolValue":${value}}`
-  if (typeof value === 'number')
-    return Number.isInteger(value) ? `{"intValue":${value}}` : `{"doubleValue":${JSON.stringify(value)}}`
-  return `{"arrayValue":{"values":[${value.map(one => anyValueOf(one ?? '')).join()}]}}`
-}
-
 /** Sends written spans by OTLP over HTTP. */
 export function spanExporter(
   config: Parameters<typeof convertLegacyHttpOptions>[0],
-  resource: Resource,
+  { attributes }: Resource,
   scope: { readonly name: string; readonly version: string },
 ): OTLPExporterBase<ReadableSpan[]> {
-  const sender = `{"attributes":${attributesOf(resource.attributes)},"droppedAttributesCount":0}`
-  const head = `{"resourceSpans":[{"resource":${sender},"scopeSpans":[{"scope":${JSON.stringify(scope)},"spans":[`
+  const facts = Object.entries(attributes).map(([key, value]) => ({ key, value: { stringValue: String(value) } }))
+  const sender = JSON.stringify({ attributes: facts, droppedAttributesCount: 0 })
+  const head = Buffer.from(
+    `{"resourceSpans":[{"resource":${sender},"scopeSpans":[{"scope":${JSON.stringify(scope)},"spans":[`,
+  )
+  const tail = Buffer.from(']}]}]}')
   return new OTLPExporterBase<ReadableSpan[]>(
     createOtlpHttpExportDelegate<ReadableSpan[], object>(
       convertLegacyHttpOptions(config, 'TRACES', 'v1/traces', { 'Content-Type': 'application/json' }),
       {
         serializeRequest(spans) {
-          const texts = spans.flatMap(span => (span instanceof WrittenSpan ? span.text : []))
-          return Buffer.from(`${head}${texts.join(',')}]}]}]}`)
+          const body = Buffer.concat([head, ...spans.map(span => (span as WrittenSpan).bytes), tail])
+          // In place of the comma before the first span.
+          body[head.length] = SPACE
+          return body
         },
         deserializeResponse: answer => (answer.length === 0 ? {} : JSON.parse(Buffer.from(answer).toString())),
       },
