@@ -10,7 +10,8 @@ import { checkInvariants } from '../helpers/invariants.ts'
 import { postgresServer, startPostgres, withoutPostgres } from '../helpers/postgres.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 import { Balancer } from '../nightly/balancer.ts'
-import { clients, IDLE_MS, pace, question } from '../nightly/load.ts'
+import { clients, IDLE_MS } from '../nightly/load.ts'
+import { rollUnderLoad } from '../nightly/rolling.ts'
 
 const ROLLING = judged ? { rounds: 3, perSecond: 300 } : { rounds: 1, perSecond: 20 }
 const skip = withoutPostgres
@@ -79,42 +80,26 @@ t.test('three nodes that are restarted in turn fail no request', { skip, timeout
   const balancer = new Balancer(gateways)
   t.teardown(() => balancer.close())
   const { ask, close } = clients(await balancer.listen(), first.key)
-  const failures: string[] = []
-  const broken: string[] = []
-  let answered = 0
-  let rolling = true
-  const send = async (n: number) => {
-    const stream = n % 10 < 7
-    const { status, text, error } = await ask(question('test', { stream }))
-    const isWhole = stream
-      ? text.trimEnd().endsWith('data: [DONE]') && !text.includes('"error"')
-      : text.includes('"stop"')
-    if (status === 200 && isWhole) answered++
-    else (status === 200 ? broken : failures).push(`${status} ${error ?? text.slice(-500)}`)
-  }
-  const roll = async () => {
-    for (let round = 0; round < ROLLING.rounds; round++) {
-      for (const gateway of gateways) {
-        await gateway.restart()
-        await balancer.ready(gateway)
-      }
-    }
-    rolling = false
-  }
-  await Promise.all([roll(), pace(ROLLING.perSecond, () => rolling, send)])
+  const { failures, broken, times } = await rollUnderLoad({
+    ...{ nodes: gateways, ...ROLLING, ask },
+    async restart(gateway) {
+      await gateway.restart()
+      await balancer.ready(gateway)
+    },
+  })
   await close()
   t.strictSame(broken, [], 'no answer that has begun is cut')
   // On a busy machine a connection may take longer than a node or a client waits for it.
   t.comment([...new Set(failures)].slice(0, 5).join('\n'))
   timing(t, { id: 'NP-06', what: 'requests that failed', value: failures.length, unit: '', atMost: 0 })
   figure(t, { id: 'NP-06', what: 'restarts of three nodes in turn', value: 3 * ROLLING.rounds, unit: '' })
-  figure(t, { id: 'NP-06', what: 'requests answered meanwhile', value: answered, unit: '', atLeast: 1 })
+  figure(t, { id: 'NP-06', what: 'requests answered meanwhile', value: times.length, unit: '', atLeast: 1 })
   t.strictSame(await commandsOf(first)('usage.check'), { differences: [] })
   const [charged] = await rowsOf<{ count: number }>(
     postgres,
     "SELECT count(*)::int AS count FROM requests WHERE outcome = 'ok'",
   )
-  t.ok(charged!.count >= answered, 'each of them has its row')
+  t.ok(charged!.count >= times.length, 'each of them has its row')
   for (const gateway of gateways) await checkInvariants(t, gateway, upstream)
 })
 

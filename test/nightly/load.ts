@@ -1,5 +1,6 @@
 /** Load whose rate does not depend on how fast it is answered. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { SecureContext } from 'node:tls'
 import { Pool } from 'undici'
 
 /** How long a client keeps a connection that it does not use. */
@@ -21,10 +22,16 @@ export interface Clients {
   close(): Promise<void>
 }
 
-/** Connections to one address that are kept for a moment and used again; without a number, as many as are needed. */
-export function clients(url: string, key: string, connections: number | null = null): Clients {
+/** How a client knows a server that has another name than its address; one context serves all connections. */
+export interface Tls {
+  readonly servername: string
+  readonly secureContext: SecureContext
+}
+
+/** Connections to one address, as many as are needed, that are kept for a moment and used again. */
+export function clients(url: string, key: string, tls?: Tls): Clients {
   const pool = new Pool(url, {
-    connections,
+    ...(tls && { connect: tls }),
     headersTimeout: 60_000,
     bodyTimeout: 60_000,
     keepAliveTimeout: IDLE_MS,

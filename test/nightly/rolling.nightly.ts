@@ -1,18 +1,32 @@
-/** Two gateways on one database, restarted in turn behind a balancer: no client sees it. */
+/** Gateways on one database, restarted in turn behind a balancer: no client sees it. */
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import t from 'tap'
+import { createSecureContext } from 'node:tls'
+import t, { type Test } from 'tap'
+import { parse } from 'yaml'
 import { percentile } from '../bench/stats.mjs'
+import { commandsOf } from '../helpers/commands.ts'
 import { figure } from '../helpers/figure.ts'
-import { startGateway } from '../helpers/gateway.ts'
+import { type Gateway, startGateway } from '../helpers/gateway.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
+import { freePort, postgresServer, withoutPostgres } from '../helpers/postgres.ts'
+import { HOST, proxies, startProxy } from '../helpers/proxies.ts'
+import { needsRedis, redisFor } from '../helpers/redis.ts'
+import { root } from '../helpers/sources.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 import { Balancer } from './balancer.ts'
-import { clients, IDLE_MS, pace, question } from './load.ts'
+import { clients, IDLE_MS } from './load.ts'
+import { type Rolled, rollUnderLoad } from './rolling.ts'
 
 const ROUNDS = 5
+/** Each takes longer: nodes drain as `deploy` has it. */
+const NODE_ROUNDS = Number(process.env.ROLLING_ROUNDS ?? 2)
 /** As the catalogue asks for; a busy machine may have less to give. */
 const REQUESTS_PER_SECOND = Number(process.env.ROLLING_RPS ?? 300)
-const SHARE_OF_STREAMS = 0.7
+
+interface Deployed {
+  readonly server: { readonly drain: string; readonly drain_delay: string }
+}
 
 t.test(`SD-04 ${ROUNDS} rolling restarts of two gateways under load fail no request`, async t => {
   const upstream = await startUpstream(t)
@@ -28,36 +42,62 @@ t.test(`SD-04 ${ROUNDS} rolling restarts of two gateways under load fail no requ
   t.teardown(() => balancer.close())
   const { ask, close } = clients(await balancer.listen(), one.key)
 
-  const failures: string[] = []
-  const times: number[] = []
-  let rolling = true
-  const start = performance.now()
-  const send = async (n: number) => {
-    const stream = n % 10 < SHARE_OF_STREAMS * 10
-    const { status, text, ms, error } = await ask(question('test', { stream }))
-    const whole = stream
-      ? text.trimEnd().endsWith('data: [DONE]') && !text.includes('"error"')
-      : text.includes('"finish_reason":"stop"')
-    if (status === 200 && whole) times.push(ms)
-    else failures.push(`${status} ${error ?? text.slice(-500)}`)
-  }
-  const roll = async () => {
-    for (let round = 0; round < ROUNDS; round++) {
-      for (const gateway of [one, two]) {
-        await gateway.restart()
-        await balancer.ready(gateway)
-      }
-    }
-    rolling = false
-  }
-  await Promise.all([roll(), pace(REQUESTS_PER_SECOND, () => rolling, send)])
-  const seconds = (performance.now() - start) / 1000
+  const rolled = await rollUnderLoad({
+    ...{ nodes: [one, two], rounds: ROUNDS, perSecond: REQUESTS_PER_SECOND, ask },
+    async restart(gateway) {
+      await gateway.restart()
+      await balancer.ready(gateway)
+    },
+  })
   await close()
-  t.strictSame([...new Set(failures)].slice(0, 5), [])
-  figure(t, { id: 'SD-04', what: 'restarts', value: 2 * ROUNDS, unit: '' })
-  figure(t, { id: 'SD-04', what: 'requests per second', value: (times.length + failures.length) / seconds, unit: '' })
-  figure(t, { id: 'SD-04', what: 'requests that failed', value: failures.length, unit: '', atMost: 0 })
-  figure(t, { id: 'SD-04', what: 'p99 of a request', value: percentile(times, 0.99), unit: 'ms' })
+  shown(t, 'SD-04', 2 * ROUNDS, rolled)
   t.strictSame(await (await one.admin('POST', '/commands/usage.check')).json(), { differences: [] })
   for (const gateway of [one, two]) await checkInvariants(t, gateway, upstream)
 })
+
+t.test(
+  'three nodes on PostgreSQL and Redis behind nginx are restarted in turn and fail no request',
+  { skip: withoutPostgres || needsRedis.skip || proxies.nginx.skip, timeout: 3_600_000 },
+  async t => {
+    const upstream = await startUpstream(t)
+    await upstream.script('a', [{ chunks: ['one ', 'two ', 'six ', 'ten '], chunkDelayMs: 20 }])
+    const { server } = parse(readFileSync(join(root, 'deploy/config/nodes.yaml'), 'utf8')) as Deployed
+    const { drain, drain_delay } = server
+    const stores = { postgres: await (await postgresServer()).database(), redis: (await redisFor(t)).address }
+    const endpoints = { chat: { ratelimit: { rpm: 10_000_000 }, admission: { org_share: 1, lag: '60s' } } }
+    const start = async () => {
+      // nginx knows the address before the node is up again.
+      const listen = `127.0.0.1:${await freePort()}`
+      const config = { server: { drain, drain_delay, listen }, endpoints, stores }
+      return await startGateway(t, { providers: { a: { base_url: upstream.url('a') } }, config })
+    }
+    // The first one makes the first key.
+    const first = await start()
+    const nodes = [first, ...(await Promise.all([start(), start()]))]
+    const nginx = await startProxy(
+      t,
+      'nginx',
+      nodes.map(({ port }) => port),
+    )
+    const tls = { servername: HOST, secureContext: createSecureContext({ ca: nginx.ca }) }
+    const { ask, close } = clients(`https://127.0.0.1:${nginx.port}`, first.key, tls)
+    const rounds = NODE_ROUNDS
+    const restart = (node: Gateway) => node.restart()
+    const rolled = await rollUnderLoad({ nodes, rounds, perSecond: REQUESTS_PER_SECOND, ask, restart })
+    await close()
+    const failed = nginx.log().match(/^.* status=(?!(?:\d+, )*200 ).*$/gm) ?? []
+    t.strictSame(failed.slice(0, 5), [], 'nginx has no errors of nodes in its log')
+    shown(t, 'NP-06', nodes.length * rounds, rolled)
+    t.strictSame(await commandsOf(first)('usage.check'), { differences: [] })
+    for (const node of nodes) await checkInvariants(t, node, upstream)
+  },
+)
+
+function shown(t: Test, id: string, restarts: number, { failures, broken, times, rate }: Rolled): void {
+  const failed = [...failures, ...broken]
+  t.strictSame([...new Set(failed)].slice(0, 5), [])
+  figure(t, { id, what: 'restarts', value: restarts, unit: '' })
+  figure(t, { id, what: 'requests per second', value: rate, unit: '' })
+  figure(t, { id, what: 'requests that failed', value: failed.length, unit: '', atMost: 0 })
+  figure(t, { id, what: 'p99 of a request', value: percentile(times, 0.99), unit: 'ms' })
+}
