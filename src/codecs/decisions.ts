@@ -1,7 +1,7 @@
 /** Client wire of `POST /v1/systemone` (docs/contract.md#typed-decisions). */
 import type { Codec } from '../core/codec.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { errorBody, errors } from '../lib/error.ts'
+import { errors } from '../lib/error.ts'
 import {
   type DecisionRequest,
   type DecisionResult,
@@ -9,7 +9,7 @@ import {
   type Question,
 } from '../operations/decisions/request.ts'
 import { answererOf, answerModelOf } from './accounting.ts'
-import { validator } from './validate.ts'
+import { checkedBy, validator } from './validate.ts'
 import { WholeEncoder } from './whole.ts'
 
 const MAX_STATE = 1024 * 1024
@@ -27,10 +27,7 @@ export const decisions = {
     return { model, state, questions: Object.fromEntries(known) }
   },
   encoder: ex => new WholeEncoder<DecisionResult>(ex, written),
-  preset: validate.partial,
-  error: errorBody,
-  requestSchema: validate.json,
-  prepare: validate.prepare,
+  ...checkedBy(validate),
 } satisfies Codec<'decisions'>
 
 /** The known fields of a question; null counts as absent. */

@@ -1,7 +1,6 @@
 /** Client wires of `POST /v1/images/generations` and `/v1/images/edits` (docs/contract.md#images). */
 import type { Codec } from '../core/codec.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { errorBody } from '../lib/error.ts'
 import {
   type ImageBody,
   type ImageEditBody,
@@ -13,7 +12,7 @@ import {
 import { typedHeartbeat } from './event-stream.ts'
 import { editFrom } from './image-inputs.ts'
 import { StreamedImages, WholeImages } from './images-encoder.ts'
-import { validator } from './validate.ts'
+import { checkedBy, validator } from './validate.ts'
 
 const validate = validator(imageBody)
 const validateEdit = validator(imageEditBody)
@@ -24,10 +23,7 @@ export const images = {
   decode: (body, ex) => canonical(validate(body), ex),
   encoder: ex => (ex.streaming ? new StreamedImages(ex, 'image_generation') : new WholeImages(ex)),
   heartbeat: typedHeartbeat,
-  preset: validate.partial,
-  error: errorBody,
-  requestSchema: validate.json,
-  prepare: validate.prepare,
+  ...checkedBy(validate),
 } satisfies Codec<'images'>
 
 /** A JSON body or a form, with files or addresses of images. */
@@ -36,10 +32,7 @@ export const imageEdits = {
   decode: (body, ex) => canonicalEdit(body, ex),
   encoder: ex => (ex.streaming ? new StreamedImages(ex, 'image_edit') : new WholeImages(ex)),
   heartbeat: typedHeartbeat,
-  preset: validateEdit.partial,
-  error: errorBody,
-  requestSchema: validateEdit.json,
-  prepare: validateEdit.prepare,
+  ...checkedBy(validateEdit),
 } satisfies Codec<'image_edits'>
 
 function canonical(body: ImageBody | Omit<ImageEditBody, 'images'>, { caller: { principal } }: Exchange): ImageRequest {

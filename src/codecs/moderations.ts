@@ -1,7 +1,7 @@
 /** Client wire of `POST /v1/moderations` (docs/contract.md#moderations). */
 import type { Codec } from '../core/codec.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { errorBody, errors } from '../lib/error.ts'
+import { errors } from '../lib/error.ts'
 import {
   categories,
   isParts,
@@ -13,7 +13,7 @@ import {
 } from '../operations/moderations/request.ts'
 import { answerIdOf, answerModelOf } from './accounting.ts'
 import { assertImageUrl, HTTPS_OR_DATA, isSecure } from './url.ts'
-import { validator } from './validate.ts'
+import { checkedBy, validator } from './validate.ts'
 import { WholeEncoder } from './whole.ts'
 
 const DEFAULT_MODEL = 'omni-moderation-latest'
@@ -27,10 +27,7 @@ export const moderations = {
     return { model: model ?? DEFAULT_MODEL, input: checked(input) }
   },
   encoder: ex => new WholeEncoder<ModerationAnswer>(ex, written),
-  preset: validate.partial,
-  error: errorBody,
-  requestSchema: validate.json,
-  prepare: validate.prepare,
+  ...checkedBy(validate),
 } satisfies Codec<'moderations'>
 
 function checked(input: ModerationRequest['input']): ModerationRequest['input'] {

@@ -1,11 +1,11 @@
 /** Client wire of `POST /v1/ocr`, in Mistral's form (docs/contract.md#ocr). */
 import type { Codec } from '../core/codec.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { errorBody, errors } from '../lib/error.ts'
+import { errors } from '../lib/error.ts'
 import { addressOf, type OcrRequest, type OcrResult, ocrBody, pageCount } from '../operations/ocr/request.ts'
 import { answerModelOf } from './accounting.ts'
 import { assertDocumentUrl } from './url.ts'
-import { validator } from './validate.ts'
+import { checkedBy, validator } from './validate.ts'
 import { WholeEncoder } from './whole.ts'
 
 const validate = validator(ocrBody)
@@ -25,10 +25,7 @@ export const ocr = {
     return { ...Object.fromEntries(given), model: request.model, document: known(document) }
   },
   encoder: ex => new WholeEncoder<OcrResult>(ex, written),
-  preset: validate.partial,
-  error: errorBody,
-  requestSchema: validate.json,
-  prepare: validate.prepare,
+  ...checkedBy(validate),
 } satisfies Codec<'ocr'>
 
 const KNOWN = new Set(Object.keys(ocrBody.json.properties as object))

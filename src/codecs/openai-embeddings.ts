@@ -2,12 +2,11 @@
 import type { Codec, Encoded, Encoder } from '../core/codec.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { errorBody } from '../lib/error.ts'
 import { type EmbeddingRequest, type Embeddings, embeddingRequest } from '../operations/embeddings/request.ts'
 import { answerIdOf, answerModelOf } from './accounting.ts'
 import { checkInputs } from './embedding-rules.ts'
 import { givenVectors, type Vector } from './embedding-vectors.ts'
-import { validator } from './validate.ts'
+import { checkedBy, validator } from './validate.ts'
 import { toBase64, toNumbers } from './vectors.ts'
 
 const validate = validator(embeddingRequest)
@@ -17,10 +16,7 @@ export const openAiEmbeddings = {
   wire: 'openai.embeddings',
   decode: (body, ex) => canonical(validate(body), ex),
   encoder: ex => new EmbeddingsEncoder(ex),
-  preset: validate.partial,
-  error: errorBody,
-  requestSchema: validate.json,
-  prepare: validate.prepare,
+  ...checkedBy(validate),
 } satisfies Codec<'embeddings'>
 
 /** Known fields only. Providers get the organization as the user, not the caller's value. */

@@ -2,10 +2,10 @@
 import type { Codec } from '../core/codec.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { toNumber } from '../core/money.ts'
-import { errorBody, errors } from '../lib/error.ts'
+import { errors } from '../lib/error.ts'
 import { type RerankBody, type RerankRequest, type RerankResult, rerankBody } from '../operations/rerank/request.ts'
 import { answerModelOf } from './accounting.ts'
-import { validator } from './validate.ts'
+import { checkedBy, validator } from './validate.ts'
 import { WholeEncoder } from './whole.ts'
 
 const validate = validator(rerankBody)
@@ -15,10 +15,7 @@ export const rerank = {
   wire: 'rerank',
   decode: body => canonical(validate(body)),
   encoder: ex => new WholeEncoder<RerankResult>(ex, written),
-  preset: validate.partial,
-  error: errorBody,
-  requestSchema: validate.json,
-  prepare: validate.prepare,
+  ...checkedBy(validate),
 } satisfies Codec<'rerank'>
 
 function canonical(body: RerankBody): RerankRequest {

@@ -6,12 +6,12 @@ import type { Exchange } from '../core/exchange.ts'
 import { toNumber } from '../core/money.ts'
 import { CHARACTERS } from '../core/usage.ts'
 import { codePoints } from '../lib/code-points.ts'
-import { errorBody, errors, type GatewayError } from '../lib/error.ts'
+import { errors, type GatewayError } from '../lib/error.ts'
 import { type SpeechBody, type SpeechRequest, speechBody } from '../operations/speech/request.ts'
 import { isPathSegment } from '../wire/wire.ts'
 import { BytesEncoder } from './bytes-encoder.ts'
 import { EVENT_STREAM, failureEvent, typedEvent, typedHeartbeat } from './event-stream.ts'
-import { validator } from './validate.ts'
+import { checkedBy, validator } from './validate.ts'
 import { costHeaders, targetHeaders } from './whole.ts'
 
 const validate = validator(speechBody)
@@ -28,10 +28,7 @@ export const speech = {
   decode: body => canonical(validate(body)),
   encoder: ex => (isTyped(ex) ? new EventEncoder(ex) : new AudioEncoder(ex)),
   heartbeat: { ...typedHeartbeat, isFor: isTyped },
-  preset: validate.partial,
-  error: errorBody,
-  requestSchema: validate.json,
-  prepare: validate.prepare,
+  ...checkedBy(validate),
 } satisfies Codec<'speech'>
 
 const canonical = (body: SpeechBody): SpeechRequest => ({

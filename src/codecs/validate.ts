@@ -3,7 +3,7 @@
 import type { PresetFields } from '../core/codec.ts'
 import type { JsonSchema, Schema } from '../core/schema.ts'
 import type { Json } from '../json/json.ts'
-import { errors } from '../lib/error.ts'
+import { errorBody, errors } from '../lib/error.ts'
 import { type Check, compile, type Failure } from '../validation/compile.ts'
 import { dropNulls } from './absent.ts'
 
@@ -62,6 +62,14 @@ export function validator<T>(schema: Schema<T>): Validator<T> {
   const partial = { names, read }
   return Object.assign(validate, { issue, json: schema.json, partial, prepare: () => void prepare() })
 }
+
+/** Returns the members of a codec that its validator has, with errors in OpenAI's form. */
+export const checkedBy = <T>({ partial: preset, json: requestSchema, prepare }: Validator<T>) => ({
+  preset,
+  error: errorBody,
+  requestSchema,
+  prepare,
+})
 
 /** Explains the deepest failure: in a union, the best fitting member fails last. */
 function explain(failures: Failure[]): Issue {

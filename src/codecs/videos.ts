@@ -2,13 +2,13 @@
 
 import type { Codec } from '../core/codec.ts'
 import { Form } from '../lib/body.ts'
-import { errorBody, errors } from '../lib/error.ts'
+import { errors } from '../lib/error.ts'
 import type { ImageInput } from '../operations/images/request.ts'
 import { type VideoBody, type VideoRequest, videoBody } from '../operations/videos/request.ts'
 import { formBody } from './form.ts'
 import { imageFromFile, imageFromUrl } from './image-inputs.ts'
 import { assertPublicUrl } from './url.ts'
-import { validator } from './validate.ts'
+import { checkedBy, validator } from './validate.ts'
 import { targetHeaders, WholeEncoder } from './whole.ts'
 
 const validate = validator(videoBody)
@@ -28,10 +28,7 @@ export const videos: Codec<'videos'> = {
     // The cost is known only at the end.
     return Object.assign(encoder, { headers: () => targetHeaders(ex) })
   },
-  preset: validate.partial,
-  error: errorBody,
-  requestSchema: validate.json,
-  prepare: validate.prepare,
+  ...checkedBy(validate),
 }
 
 type Files = ReadonlyMap<string, readonly ImageInput[]>
