@@ -1,59 +1,19 @@
 /** Rows of requests as the ledger's functions take them, and what a transaction of the node adds of them. */
 import type { Money } from '../../core/money.ts'
 import type { Funds, RequestRow } from '../../core/ports.ts'
+import { columnsOf, countedOf, type OrphanRow } from '../rules/request-rows.ts'
 import { billOf, chargedBy, type Payment } from '../rules/settlement.ts'
-import {
-  addRow,
-  type Counted,
-  dimensionsOf,
-  emptySum,
-  type HourSum,
-  otherUsage,
-  savedBy,
-  wholeNumber,
-} from '../rules/usage.ts'
+import { addRow, type Counted, dimensionsOf, emptySum, type HourSum, savedBy } from '../rules/usage.ts'
 import type { Sql } from '../sql/sql.ts'
 import { jsonOf } from './json.ts'
 
 /** A row as `settlement_v1`. JSON has no bigint: amounts are texts. */
-export const settlementOf = (row: RequestRow, { cost, funds, charged }: Payment) => ({
-  savings: String(savedBy(cost ?? 0n, row.discount)),
-  id: row.id,
-  request_id: row.requestId,
-  at: Math.floor(row.at),
-  org_id: row.orgId,
-  project_id: row.projectId,
-  key_id: row.keyId,
-  endpoint: row.endpoint,
-  requested_model: row.requestedModel,
-  model: row.model,
-  provider: row.provider,
-  source: row.source,
-  status: row.status,
-  outcome: row.outcome,
-  error_code: row.errorCode,
-  streamed: row.streamed,
-  cached: row.cached,
-  attempts: row.attempts,
-  duration_ms: wholeNumber(row.durationMs) ?? 0,
-  ttft_ms: wholeNumber(row.ttftMs ?? undefined),
-  prompt_tokens: wholeNumber(row.usage.prompt),
-  completion_tokens: wholeNumber(row.usage.completion),
-  cache_read_tokens: wholeNumber(row.usage.input_cache_read),
-  cache_write_tokens: wholeNumber(row.usage.input_cache_write),
-  reasoning_tokens: wholeNumber(row.usage.internal_reasoning),
-  other_usage: otherUsage(row.usage),
-  estimated: row.estimated,
-  cost: cost === null ? null : String(cost),
-  funds,
-  charged: String(charged),
-  storage: String(row.storage),
-  discount: row.discount,
-  tier: row.tier,
-  detail: row.detail ? JSON.stringify(row.detail) : null,
-  end_user: row.endUser ?? null,
-  tags: row.tags ? JSON.stringify(row.tags) : null,
-})
+export function settlementOf(row: RequestRow, payment: Payment): object {
+  const { cost, charged } = payment
+  const savings = String(savedBy(cost ?? 0n, row.discount))
+  const amounts = { cost: cost === null ? null : String(cost), charged: String(charged), storage: String(row.storage) }
+  return Object.assign(columnsOf(row, payment), amounts, { savings })
+}
 
 /** How a row is paid for where its hold is open. */
 export const paymentOf = (funds: Funds, row: RequestRow): Payment => ({
@@ -62,25 +22,8 @@ export const paymentOf = (funds: Funds, row: RequestRow): Payment => ({
   charged: chargedBy(billOf(funds, row)),
 })
 
-interface KnownRow {
+interface KnownRow extends OrphanRow {
   readonly outcome: RequestRow['outcome']
-  readonly at: bigint
-  readonly org_id: string
-  readonly project_id: string
-  readonly key_id: string
-  readonly provider: string | null
-  readonly model: string | null
-  readonly source: string | null
-  readonly cached: boolean
-  readonly prompt_tokens: bigint | null
-  readonly completion_tokens: bigint | null
-  readonly cache_read_tokens: bigint | null
-  readonly reasoning_tokens: bigint | null
-  readonly cost: bigint | null
-  readonly funds: Funds
-  readonly charged: bigint
-  readonly storage: bigint
-  readonly discount: bigint
 }
 
 /** Reads what became of a request; undefined when its row does not exist. */
@@ -96,7 +39,7 @@ export class AddedRequests {
   /** Rows that stood there before. */
   readonly #known: ReadonlyMap<string, KnownRow>
   readonly #taken = new Set<string>()
-  readonly #again: ReturnType<typeof settlementOf>[] = []
+  readonly #again: object[] = []
   readonly #sums = new Map<string, HourSum>()
 
   private constructor(added: ReadonlySet<string>, known: ReadonlyMap<string, KnownRow>) {
@@ -160,26 +103,6 @@ const ADD = `
   )) x`
 const COUNT = `
   SELECT count_requests_v1(ARRAY(SELECT h FROM json_populate_recordset(NULL::hourly_v1, $1::json) h), $2::bigint)`
-
-const countedOf = (row: KnownRow): Counted => ({
-  at: Number(row.at),
-  orgId: row.org_id,
-  projectId: row.project_id,
-  keyId: row.key_id,
-  provider: row.provider,
-  model: row.model,
-  source: row.source,
-  outcome: 'orphaned',
-  cached: row.cached,
-  usage: {
-    prompt: Number(row.prompt_tokens ?? 0n),
-    completion: Number(row.completion_tokens ?? 0n),
-    input_cache_read: Number(row.cache_read_tokens ?? 0n),
-    internal_reasoning: Number(row.reasoning_tokens ?? 0n),
-  },
-  storage: row.storage,
-  discount: Number(row.discount),
-})
 
 /** A sum as `hourly_v1`. */
 function hourlyOf(sum: HourSum) {

@@ -1,24 +1,14 @@
 /** Stores request rows and, in the same transaction, their hourly sums. */
 import type { Statement } from 'better-sqlite3'
 import type { Money } from '../../core/money.ts'
-import type { Funds, RequestRow } from '../../core/ports.ts'
-import type { Usage } from '../../core/usage.ts'
+import type { RequestRow } from '../../core/ports.ts'
+import { columnsOf, countedOf, type OrphanRow } from '../rules/request-rows.ts'
 import type { Payment } from '../rules/settlement.ts'
-import {
-  addRow,
-  type Counted,
-  dimensionsOf,
-  emptySum,
-  type HourSum,
-  MAX_BY_MODEL,
-  otherUsage,
-  placeOf,
-  wholeNumber,
-} from '../rules/usage.ts'
+import { addRow, type Counted, dimensionsOf, emptySum, type HourSum, MAX_BY_MODEL, placeOf } from '../rules/usage.ts'
 import type { Sqlite } from './open.ts'
 import type { Participant, Writer } from './writer.ts'
 
-/** Columns of `requests`, in the order of `valuesOf`. */
+/** Columns of `requests`. */
 const names = `id, request_id, at, org_id, project_id, key_id, endpoint, requested_model, model, provider, source,
   status, outcome, error_code, streamed, cached, attempts, duration_ms, ttft_ms,
   prompt_tokens, completion_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, other_usage,
@@ -33,27 +23,6 @@ const place = ['hour', 'org_id', 'project_id', 'key_id', 'provider', 'model', 's
 
 /** Payment of a deleted row. */
 type Taken = Payment & { readonly cost: Money }
-
-/** Columns for `Counted` and `Taken`. */
-interface OrphanRow {
-  at: bigint
-  org_id: string
-  project_id: string
-  key_id: string
-  provider: string | null
-  model: string | null
-  source: string | null
-  cached: bigint
-  prompt_tokens: bigint | null
-  completion_tokens: bigint | null
-  cache_read_tokens: bigint | null
-  reasoning_tokens: bigint | null
-  cost: bigint | null
-  funds: Funds
-  charged: bigint
-  storage: bigint
-  discount: bigint
-}
 
 /** Rows of `requests`, and what they add to `usage_hourly`. Called within a transaction of the writer. */
 export class RequestLog implements Participant {
@@ -70,7 +39,7 @@ export class RequestLog implements Participant {
 
   constructor(db: Sqlite, writer: Writer, now: () => number) {
     this.#now = now
-    const marks = names.replace(/\w+/g, '?')
+    const marks = names.replace(/\w+/g, '@$&')
     this.#insert = db.prepare(`INSERT INTO requests (${names}) VALUES (${marks}) ON CONFLICT (id) DO NOTHING`)
     this.#outcome = db.prepare<[string], RequestRow['outcome']>('SELECT outcome FROM requests WHERE id = ?').pluck()
     this.#takeOrphan = db
@@ -99,7 +68,7 @@ export class RequestLog implements Participant {
 
   /** Within a transaction. Returns false when the row exists. */
   add(row: RequestRow, payment: Payment): boolean {
-    if (this.#insert.run(...valuesOf(row, payment)).changes === 0) return false
+    if (this.#insert.run(columnsOf(row, payment)).changes === 0) return false
     addRow(this.#sumOf(row), row, payment, 1)
     return true
   }
@@ -113,18 +82,8 @@ export class RequestLog implements Participant {
   takeOrphan(id: string): Taken | undefined {
     const row = this.#takeOrphan.get(id)
     if (!row) return undefined
-    const { org_id: orgId, project_id: projectId, key_id: keyId, provider, model, source } = row
-    const { storage, funds, charged } = row
-    const discount = Number(row.discount)
-    const usage: Usage = {
-      prompt: Number(row.prompt_tokens ?? 0n),
-      completion: Number(row.completion_tokens ?? 0n),
-      input_cache_read: Number(row.cache_read_tokens ?? 0n),
-      internal_reasoning: Number(row.reasoning_tokens ?? 0n),
-    }
-    const taken = { cost: row.cost ?? 0n, funds, charged }
-    const dimensions = { at: Number(row.at), orgId, projectId, keyId, provider, model, source }
-    const counted: Counted = { ...dimensions, outcome: 'orphaned', cached: row.cached !== 0n, usage, storage, discount }
+    const taken = { cost: row.cost ?? 0n, funds: row.funds, charged: row.charged }
+    const counted = countedOf(row)
     addRow(this.#sumOf(counted), counted, taken, -1)
     return taken
   }
@@ -165,41 +124,3 @@ export class RequestLog implements Participant {
     return sum
   }
 }
-
-const valuesOf = (row: RequestRow, { cost, funds, charged }: Payment): unknown[] => [
-  row.id,
-  row.requestId,
-  Math.floor(row.at),
-  row.orgId,
-  row.projectId,
-  row.keyId,
-  row.endpoint,
-  row.requestedModel,
-  row.model,
-  row.provider,
-  row.source,
-  row.status,
-  row.outcome,
-  row.errorCode,
-  row.streamed ? 1 : 0,
-  row.cached ? 1 : 0,
-  row.attempts,
-  wholeNumber(row.durationMs) ?? 0,
-  wholeNumber(row.ttftMs ?? undefined),
-  wholeNumber(row.usage.prompt),
-  wholeNumber(row.usage.completion),
-  wholeNumber(row.usage.input_cache_read),
-  wholeNumber(row.usage.input_cache_write),
-  wholeNumber(row.usage.internal_reasoning),
-  otherUsage(row.usage),
-  row.estimated ? 1 : 0,
-  cost,
-  funds,
-  charged,
-  row.storage,
-  row.discount,
-  row.tier,
-  row.detail ? JSON.stringify(row.detail) : null,
-  row.endUser ?? null,
-  row.tags ? JSON.stringify(row.tags) : null,
-]
