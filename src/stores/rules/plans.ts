@@ -25,6 +25,32 @@ export interface PlanAccount {
   readonly premiumHeld: Money
 }
 
+/** A row of `subscriptions`; a null `plan` has ended. */
+export interface PlanRow {
+  readonly plan: PlanName | null
+  readonly since: bigint
+  readonly overflow: bigint | boolean
+  readonly month_at: bigint
+  readonly used: bigint
+  readonly held: bigint
+  readonly week_at: bigint | null
+  readonly premium_used: bigint
+  readonly premium_held: bigint
+}
+
+/** Returns the account of a row. */
+export const planAccount = (row: PlanRow): PlanAccount => ({
+  plan: row.plan,
+  since: Number(row.since),
+  overflow: Boolean(row.overflow),
+  monthAt: Number(row.month_at),
+  used: row.used,
+  held: row.held,
+  weekAt: row.week_at === null ? undefined : Number(row.week_at),
+  premiumUsed: row.premium_used,
+  premiumHeld: row.premium_held,
+})
+
 /** A month begins at its anchor, a week with the first premium charge after the previous week. */
 export function currentPlan(account: PlanAccount, now: number): PlanAccount {
   const { start } = cycleOf(account.since, now)

@@ -1,22 +1,8 @@
 /** Coding plans of organizations as operators set them. The ledger keeps their use. */
-import type { PlanName } from '../../core/plan.ts'
 import type { Actor, PlanState, PlanStore } from '../../core/ports.ts'
-import { noPlan, planSetting, planState } from '../rules/plans.ts'
+import { noPlan, type PlanRow, planAccount, planSetting, planState } from '../rules/plans.ts'
 import type { AuditedTransaction } from './audit.ts'
-import { type Flag, first, type Sql } from './sql.ts'
-
-/** A row of `subscriptions`; a null `plan` has ended. */
-interface SubscriptionRow {
-  plan: PlanName | null
-  since: bigint
-  overflow: Flag
-  month_at: bigint
-  used: bigint
-  held: bigint
-  week_at: bigint | null
-  premium_used: bigint
-  premium_held: bigint
-}
+import { first, type Sql } from './sql.ts'
 
 /** Begins a plan. Holds on the ended plan are released to the next one. */
 const BEGIN = `
@@ -78,18 +64,7 @@ export class SqlPlans implements PlanStore {
 
 /** Returns the plan of an organization with its use; undefined where it has none. */
 export async function readPlan(sql: Sql, org: string, now: number): Promise<PlanState | undefined> {
-  const row = await first<SubscriptionRow>(sql, 'SELECT * FROM subscriptions WHERE org_id = $1', [org])
+  const row = await first<PlanRow>(sql, 'SELECT * FROM subscriptions WHERE org_id = $1', [org])
   if (!row) return undefined
-  const account = {
-    plan: row.plan,
-    since: Number(row.since),
-    overflow: Boolean(row.overflow),
-    monthAt: Number(row.month_at),
-    used: row.used,
-    held: row.held,
-    weekAt: row.week_at === null ? undefined : Number(row.week_at),
-    premiumUsed: row.premium_used,
-    premiumHeld: row.premium_held,
-  }
-  return planState(account, now)
+  return planState(planAccount(row), now)
 }

@@ -1,26 +1,22 @@
 /** Use and holds of coding plans' allowances: one row each, read and written once per transaction. */
 import type { Statement } from 'better-sqlite3'
 import type { Money } from '../../core/money.ts'
-import type { PlanName } from '../../core/plan.ts'
 import type { Allowance, Exhausted, Funds } from '../../core/ports.ts'
-import { bookedAt, currentPlan, exhaustedPlan, fundsOf, type PlanAccount, withUse } from '../rules/plans.ts'
+import {
+  bookedAt,
+  currentPlan,
+  exhaustedPlan,
+  fundsOf,
+  type PlanAccount,
+  type PlanRow,
+  planAccount,
+  withUse,
+} from '../rules/plans.ts'
 import type { PlanAccounts } from '../rules/reservations.ts'
 import type { Sqlite } from './open.ts'
 import type { Participant, Writer } from './writer.ts'
 
-/** A row of `subscriptions`; a null `plan` has ended. */
-interface SubscriptionRow {
-  org_id: string
-  plan: PlanName | null
-  since: bigint
-  overflow: bigint
-  month_at: bigint
-  used: bigint
-  held: bigint
-  week_at: bigint | null
-  premium_used: bigint
-  premium_held: bigint
-}
+type SubscriptionRow = PlanRow & { readonly org_id: string }
 /** A plan within the current transaction. */
 interface State {
   account: PlanAccount
@@ -86,16 +82,3 @@ export class Subscriptions implements PlanAccounts, Participant {
     return state
   }
 }
-
-/** The account of a row, for `rules/plans.ts`. */
-const planAccount = (row: SubscriptionRow): PlanAccount => ({
-  plan: row.plan,
-  since: Number(row.since),
-  overflow: row.overflow !== 0n,
-  monthAt: Number(row.month_at),
-  used: row.used,
-  held: row.held,
-  weekAt: row.week_at === null ? undefined : Number(row.week_at),
-  premiumUsed: row.premium_used,
-  premiumHeld: row.premium_held,
-})
