@@ -57,7 +57,7 @@ export const amount = s.string({
   description: `an amount of USD such as "12.50", ${AMOUNT_LIMIT}`,
 })
 /** An amount, or `none`, which removes a limit. */
-export const amountOrNone = s.string({
+const amountOrNone = s.string({
   pattern: `^(none|${AMOUNT})$`,
   description: `an amount of USD such as "12.50", ${AMOUNT_LIMIT}, or "none"`,
 })

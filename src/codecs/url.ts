@@ -18,7 +18,7 @@ export function fetchFrom(origins: readonly string[]): void {
 }
 
 /** Names the accepted sources in an error. */
-export const PUBLIC_HTTPS = 'a public https address'
+const PUBLIC_HTTPS = 'a public https address'
 /** Names the accepted sources where data URLs are accepted too. */
 export const HTTPS_OR_DATA = `${PUBLIC_HTTPS} or a data URL`
 

@@ -9,7 +9,7 @@ type Entry = { readonly port: string | undefined } & (
 )
 
 /** Tells of a target, as `URL` spells its host and port, whether it is exempt. */
-export type Exemption = (hostname: string, port: string) => boolean
+type Exemption = (hostname: string, port: string) => boolean
 
 const PORT = /^(.*):(\d{1,5})$/
 const NAME = /^(?:[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?$/

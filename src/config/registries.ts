@@ -11,7 +11,7 @@ import type { Translator } from '../core/translator.ts'
 import type { CallbackCheck } from './alerts.ts'
 
 /** Makes endpoints answer clients of another gateway, too, where `compat` of gateway.yaml says so. */
-export interface CompatMode {
+interface CompatMode {
   /** Its own endpoints. */
   readonly endpoints: readonly Endpoint[]
   /** Returns the forms in which an endpoint is served: the first at its own path, others at further ones. */

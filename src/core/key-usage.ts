@@ -3,7 +3,7 @@ import type { Money } from './money.ts'
 import type { BudgetState, KeyStatus } from './ports.ts'
 
 /** Spending of a key and its own limits. */
-export interface KeyUsage {
+interface KeyUsage {
   readonly usage: Money
   /** The key's own limit of all time, and its recurring one. */
   readonly total: BudgetState | undefined

@@ -24,7 +24,7 @@ interface Sample {
 }
 
 /** Which requests are logged. `errors`: each failed request and each failover. */
-export type LoggedRequests = 'none' | 'errors' | 'all'
+type LoggedRequests = 'none' | 'errors' | 'all'
 
 /** Writes at most one line for each request. */
 export class RequestLog {

@@ -56,7 +56,7 @@ export function codingOf({ headers }: IncomingRequest): Coding | undefined {
 }
 
 /** Receives a body. */
-export interface Receiver {
+interface Receiver {
   chunk(chunk: Buffer): void
   end(): void
   fail(error: unknown): void

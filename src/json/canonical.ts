@@ -3,7 +3,7 @@ import { Buffer } from 'node:buffer'
 import { isWellFormed, type Json } from './json.ts'
 
 /** Takes the bytes of a text, a part at a time. The bytes hold only until it returns. */
-export interface ByteSink {
+interface ByteSink {
   update(part: Uint8Array | string): unknown
 }
 

@@ -5,7 +5,7 @@
 import { stringifyLossless } from './lossless.ts'
 
 /** Shorter ones are not looked for. In characters. */
-export const MIN_RAW_CHARACTERS = 1024
+const MIN_RAW_CHARACTERS = 1024
 /** Strings are nearly always written in the order in which they were read, so a search checks few. */
 const MAX_LOOKS = 16
 

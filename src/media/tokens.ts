@@ -5,7 +5,7 @@ import type { MediaBudget, MediaFile } from './source.ts'
 import { holdsPdf, isText, MEDIA_HEAD } from './type.ts'
 
 /** A page: its text, and `IMAGE_PROMPT_TOKENS` for the image of it. A usual one has 30 kB. */
-export const PAGE_TOKENS = 2000
+const PAGE_TOKENS = 2000
 /** A file that only its address is known of, or whose pages are not found: a dozen pages. */
 export const FILE_TOKENS = 12 * PAGE_TOKENS
 
@@ -17,7 +17,7 @@ const VIDEO_TOKENS_PER_SECOND = 300
 export const VIDEO_TOKENS = 15 * 60 * VIDEO_TOKENS_PER_SECOND
 
 /** Tokens of a file, and the pages among them. */
-export interface FileTokens {
+interface FileTokens {
   readonly tokens: number
   readonly pages: number
 }

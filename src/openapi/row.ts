@@ -2,7 +2,7 @@
 import type { JsonSchema, Schema } from '../core/schema.ts'
 
 /** A group of operations in the document. */
-export type Tag =
+type Tag =
   | 'Chat'
   | 'Messages'
   | 'Responses'

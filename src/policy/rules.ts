@@ -13,14 +13,14 @@ const PLACES = 6
 const FACTOR_PLACES = 6
 
 /** The rules of an organization, of one of its members, keys or sessions. */
-export interface Level {
+interface Level {
   /** As a refusal names it. */
   readonly whose: 'the organization' | 'the member' | 'the API key' | 'the session'
   readonly rules: readonly Rule[]
 }
 
 /** The caller whose access is computed, and its rules. */
-export interface AccessFacts {
+interface AccessFacts {
   readonly id: string
   /** Each narrows by itself what those before it leave. */
   readonly levels: readonly Level[]

@@ -4,7 +4,7 @@ import type { InProcessProvider } from '../core/ports.ts'
 import type { Content } from './content.ts'
 
 /** A call for an in-process provider; `headers` are names and values in turn. */
-export interface InProcessCall {
+interface InProcessCall {
   readonly method: string
   readonly path: string
   readonly headers: readonly string[]

@@ -12,7 +12,7 @@ export interface ReasoningDetail {
 }
 
 /** A tool call, put together from its events; `args` is JSON text. */
-export interface FoldedTool {
+interface FoldedTool {
   id: string
   name: string
   args: string

@@ -37,7 +37,7 @@ const projects = option(
 )
 
 /** A member record with limits as `shownLimit` shows them. */
-export type ShownMember = ReturnType<typeof shownMember>
+type ShownMember = ReturnType<typeof shownMember>
 const shownMember = ({ limits, ...rest }: MemberRecord) => ({ ...rest, limits: limits.map(shownLimit) })
 
 const accessOf = (given: string | string[] | undefined): readonly string[] | null | undefined =>

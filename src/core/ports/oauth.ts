@@ -65,7 +65,7 @@ export interface NewTokens {
   readonly refresh?: NewToken | undefined
 }
 /** A client that is registered, or one that the document at its id describes. */
-export interface GrantedClient {
+interface GrantedClient {
   readonly id: string
   readonly name: string
   readonly isRegistered: boolean

@@ -167,7 +167,7 @@ export interface PolicyAdmin extends Omit<PolicyStores, 'facts' | 'organizationI
   unknown(organization: string | undefined, names: Pick<RuleValue, 'models' | 'providers'>): Promise<string[]>
 }
 /** A provider that a manifest declares, with the ids of its models. */
-export interface DeclaredProvider {
+interface DeclaredProvider {
   readonly organization: string
   readonly provider: string
   readonly models: readonly string[]

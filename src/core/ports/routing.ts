@@ -113,7 +113,7 @@ export interface CircuitHealth {
 export type ProviderState = 'live' | 'degraded' | 'failing' | 'credential failing' | 'no credential' | 'no answer'
 
 /** Circuit of a credential; a name and a weight where a provider has several. */
-export interface CredentialHealth extends CircuitHealth {
+interface CredentialHealth extends CircuitHealth {
   readonly fingerprint: string
   readonly name?: string | undefined
   readonly weight?: number | undefined

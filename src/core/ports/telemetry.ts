@@ -42,7 +42,7 @@ export interface Metrics {
 }
 
 /** Steps of the authorization server that metrics count. */
-export type OAuthStep = GrantType | 'register' | 'document' | 'page' | 'consent' | 'client' | 'revoke'
+type OAuthStep = GrantType | 'register' | 'document' | 'page' | 'consent' | 'client' | 'revoke'
 
 /** The ids that log lines share with the trace of their request. */
 export interface TraceIds {

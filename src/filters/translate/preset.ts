@@ -27,7 +27,7 @@ export function carryPreset(asking: WireRequest, request: Ops[Op], input: Ops[Op
 type Form = Pick<NonNullable<Translator['native']>, 'withSystem'>
 
 /** Makes in `own` the changes that lead from `before` to `after`: bodies of one wire. Shares what does not change. */
-export function changedBody(own: Readonly<Json>, before: Readonly<Json>, after: Readonly<Json>): Json {
+function changedBody(own: Readonly<Json>, before: Readonly<Json>, after: Readonly<Json>): Json {
   const changed: Json = Object.assign({}, own)
   for (const name of new Set([...Object.keys(before), ...Object.keys(after)])) {
     const [old, next, given] = [before[name], after[name], own[name]]

@@ -36,7 +36,7 @@ const referenceSeconds = ({ reference_videos }: Readonly<VideoRequest>): number 
 const tokensOf = ({ seconds, referenceSeconds: more = 0 }: VideoParams): number => (seconds + more) * TOKENS_PER_SECOND
 
 /** Without a report of tokens none are counted. What a provider reports counts where it is at most twice what was expected. */
-export const videoUsage = (params: VideoParams, { second, completion }: Usage = {}): Usage => {
+const videoUsage = (params: VideoParams, { second, completion }: Usage = {}): Usage => {
   const { seconds, images } = params
   const isLikely = second !== undefined && second >= 1 && second <= 2 * seconds
   const usage: Usage = { second: isLikely ? second : seconds }

@@ -22,7 +22,7 @@ export interface RedisAddress {
 }
 
 /** Schemes and forms, as messages and the schema of `gateway.yaml` show them. */
-export const REDIS_FORMS =
+const REDIS_FORMS =
   '"redis://host:6379/0", "rediss://…" for TLS, "unix:///path", "redis+sentinel://host1,host2/master" or "redis+cluster://host1,host2"'
 const PORT = { server: 6379, socket: 0, sentinel: 26_379, cluster: 6379 } as const
 const FORM =

@@ -8,7 +8,7 @@ const CHANNEL = `${PREFIX}:facts`
 const MAX_KEPT = 5000
 
 /** A fact in JSON, and for how long it holds; 0 for one that is not kept. */
-export interface Fact {
+interface Fact {
   readonly fact: unknown
   readonly ttlMs: number
 }

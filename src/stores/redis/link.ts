@@ -32,7 +32,7 @@ export class Script {
 }
 
 /** Redis is not used now: the caller decides by itself. */
-export class RedisAway extends Error {
+class RedisAway extends Error {
   override readonly name = 'RedisAway'
 }
 
@@ -40,7 +40,7 @@ export class RedisAway extends Error {
 export type RedisOutcome = 'ok' | 'timeout' | 'error'
 
 /** Options of a link. */
-export interface LinkOptions {
+interface LinkOptions {
   readonly log: Log
   readonly observe?: ((outcome: RedisOutcome, seconds: number) => void) | undefined
   /** Monotonic milliseconds. */

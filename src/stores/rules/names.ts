@@ -7,7 +7,7 @@ export interface Named {
   readonly name: string
 }
 /** A project, and the name of its organization. */
-export interface NamedProject extends Named {
+interface NamedProject extends Named {
   readonly organization: string
 }
 

@@ -45,7 +45,7 @@ interface SqlStoresOptions {
 }
 
 /** The stores beside the ledger and what depends on it. */
-export interface SqlStores
+interface SqlStores
   extends Omit<
     Stores,
     'identity' | 'keys' | 'ledger' | 'jobs' | 'usage' | 'retention' | 'nodes' | 'living' | 'ping' | 'close'
