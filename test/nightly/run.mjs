@@ -40,6 +40,7 @@ const long = {
   // What these measure in seconds is asserted here alone.
   'test/bench/counts.test.ts': {},
   'test/e2e/edge.test.ts': {},
+  'test/e2e/health.test.ts': {},
   'test/e2e/hostile.test.ts': {},
   'test/e2e/mcp.test.ts': {},
   'test/e2e/mcp-usage.test.ts': {},
