@@ -10,6 +10,7 @@ export class TcpProxy {
   #port = 0
   /** Bytes pass in neither direction; connections stay open. */
   #hangs = false
+  #lost: RegExp | undefined
 
   constructor(to: string | number) {
     this.#to = to
@@ -42,6 +43,11 @@ export class TcpProxy {
     for (const socket of this.#open) socket.resume()
   }
 
+  /** Drops pieces that a client sends and that match; none where it is undefined. */
+  lose(lost: RegExp | undefined): void {
+    this.#lost = lost
+  }
+
   /** Cuts all connections and takes no others. */
   async refuse(): Promise<void> {
     const closed = new Promise(resolve => this.#server.close(resolve))
@@ -63,7 +69,9 @@ export class TcpProxy {
         [server, client],
       ] as const) {
         this.#open.add(from)
-        from.on('data', bytes => to.write(bytes))
+        from.on('data', bytes => {
+          if (from !== client || !this.#lost?.test(bytes.toString('latin1'))) to.write(bytes)
+        })
         from.on('error', () => to.destroy())
         from.on('close', () => {
           this.#open.delete(from)

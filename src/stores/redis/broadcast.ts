@@ -72,14 +72,16 @@ export class Broadcast {
   async start(): Promise<void> {
     try {
       await this.#subscriber.connect()
-      await this.#subscribe()
+      await this.#subscriber.subscribe(CHANNEL)
     } catch (thrown) {
       this.#failed(thrown)
     }
+    // Before anything else is waited for: a client that has connected anew does not subscribe by itself.
     this.#subscriber.on(
       'ready',
       guarded(() => void this.#subscribe().catch(this.#failed), this.#failed),
     )
+    await this.#loadKept().catch(this.#failed)
   }
 
   /** Finds out whether the subscription still has a connection; a silent one is replaced. */

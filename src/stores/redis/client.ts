@@ -17,6 +17,8 @@ const options = {
   lazyConnect: true,
   enableOfflineQueue: false,
   autoResendUnfulfilledCommands: false,
+  // The client would ignore its failure, which ends the process: see `Broadcast`.
+  autoResubscribe: false,
   maxRetriesPerRequest: 0,
   connectTimeout: CONNECT_MS,
   commandTimeout: HANDSHAKE_MS,

@@ -1,20 +1,27 @@
 /** What routing remembers, on several nodes at once: circuits, affinity, measurements, signals. */
 import { setImmediate as turn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import type { Log } from '../../../src/core/ports.ts'
 import { MemoryCache } from '../../../src/stores/memory/cache.ts'
 import { openRedis } from '../../../src/stores/open.ts'
 import { needsRedis, proxyFor, type RedisServer, redisFor } from '../../helpers/redis.ts'
 
 const MOST_MS = 20_000
-const log = { debug() {}, info() {}, warn() {}, error() {} }
+const log: Log = { debug() {}, info() {}, warn() {}, error() {} }
 const policy = { failures: 5, baseMs: 30_000, maxMs: 300_000, jitter: 0 }
 const history = {
   ...{ minutes: 60, newest: 1, recent: 5, newestWeight: 1, recentWeight: 1, restWeight: 1 },
   ...{ usualLatency: 1000, usualThroughput: 50 },
 }
 
-async function nodeOf(t: Test, { address }: Pick<RedisServer, 'address'>, serves = true) {
-  const options = { log, serves, living: async () => 1, replies: new MemoryCache(), repliesPerOrganization: 1e6 }
+async function nodeOf(t: Test, { address }: Pick<RedisServer, 'address'>, serves = true, debug = log.debug) {
+  const options = {
+    log: { ...log, debug },
+    serves,
+    living: async () => 1,
+    replies: new MemoryCache(),
+    repliesPerOrganization: 1e6,
+  }
   const node = await openRedis(address, options)
   t.teardown(() => node.close())
   return node
@@ -73,6 +80,26 @@ t.test(
     await heard
   },
 )
+
+t.test('a subscription that Redis answers too late ends no process, and is made again', needsRedis, async t => {
+  const server = await redisFor(t)
+  const proxy = await proxyFor(t, server)
+  const said: string[] = []
+  const a = await nodeOf(t, proxy, true, fields => said.push(`${(fields as { err?: Error }).err?.message}`))
+  const b = await nodeOf(t, server)
+  const reconnects = async (lost: RegExp | undefined) => {
+    proxy.lose(lost)
+    await proxy.refuse()
+    await proxy.listen()
+  }
+  await reconnects(/subscribe/)
+  await until(() => said.includes('Command timed out'))
+  const heard = new Promise<void>(resolve => a.onChanged(resolve))
+  await reconnects(undefined)
+  const again = setInterval(() => b.changed(), 50)
+  await heard
+  clearInterval(again)
+})
 
 t.test('nodes that serve are counted, and one that ends is not', needsRedis, async t => {
   const server = await redisFor(t)
