@@ -8,6 +8,8 @@ import { RETRY_BUDGET_SPENT } from '../lib/error.ts'
 
 /** Refusals that a client can cause without limit: wrong keys, exceeded rates, shed load. */
 const SAMPLED_STATUSES = new Set([401, 429, 529])
+/** Errors that do not show their cause to the client. Neither do those with the status 500. */
+const CAUSED = new Set<unknown>(['billing_unavailable', 'store_unavailable', 'upstream_invalid_response'])
 /** Minimum time between two lines for the refusals of one key with one status. */
 const SAMPLE_MS = 10_000
 /** Keys whose refusals are counted. */
@@ -51,8 +53,7 @@ export class RequestLog {
     const { failure } = ex.answer
     const unlogged = this.#logged === 'all' ? 0 : this.#unlogged(ex)
     if (unlogged === undefined) return
-    // Neither error shows its cause to the client.
-    const err = failure?.status === 500 || failure?.code === 'upstream_invalid_response' ? failure.cause : undefined
+    const err = failure && (failure.status === 500 || CAUSED.has(failure.code)) ? failure.cause : undefined
     const fields = {
       ...fieldsOf(ex, tracing),
       error: wordsOf(failure),

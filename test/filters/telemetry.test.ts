@@ -171,6 +171,10 @@ t.test('every failed request and failover is logged, and no request that succeed
   t.notMatch(JSON.stringify(lines), 'PROMPT')
   finish(ended({}, 0, errors.invalidAnswer('it has closed the connection'), [one]))
   t.match(lines.at(-1), { message: 'request failed', fields: { status: 502 } }, 'a session, which an upgrade answers')
+  for (const unavailable of [errors.billingUnavailable, errors.storeUnavailable]) {
+    finish(ended({}, 503, unavailable(new Error('Query read timeout'))))
+    t.match(lines.at(-1)?.fields.err, { message: 'Query read timeout' }, 'clients do not see the cause')
+  }
 })
 
 t.test(
