@@ -16,6 +16,7 @@ const MAX_FETCHES = 16
 const TENANT_SHARE = 1 / 4
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
+const FORM_TYPE = 'application/x-www-form-urlencoded'
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;.*)?$/i
 
 /** A document, or what kept it from being read. */
@@ -47,8 +48,15 @@ export class DocumentFetcher implements DocumentSource {
     throw text
   }
 
-  async readTrusted(url: string, timeoutMs: number): Promise<{ readonly status: number; readonly text: string }> {
+  async readTrusted(
+    url: string,
+    timeoutMs: number,
+    form?: string,
+    basic?: string,
+  ): Promise<{ status: number; text: string }> {
+    const authorization = basic === undefined ? {} : { authorization: `Basic ${Buffer.from(basic).toString('base64')}` }
     const { status, content } = await this.#fetcher.read(new URL(url), {
+      ...(form !== undefined && { form: { body: form, headers: { 'content-type': FORM_TYPE, ...authorization } } }),
       ...{ accept: 'application/json', timeoutMs, isTrusted: true, maxBytes: MAX_TRUSTED_BYTES },
       tooLarge: () => new Error(`${url} holds more than ${MAX_TRUSTED_BYTES} bytes`),
     })

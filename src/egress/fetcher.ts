@@ -55,6 +55,8 @@ type OpenRequest = {
 /** How `read` is bounded, and what it accepts. */
 export interface FetchPolicy extends ConnectionOptions {
   readonly accept: string
+  /** Sent by POST. */
+  readonly form?: { readonly body: string; readonly headers: Readonly<Record<string, string>> }
   /** From the connection to the last byte. */
   readonly timeoutMs: number
   readonly signal?: AbortSignal
@@ -106,13 +108,14 @@ export class Fetcher {
 
   /** Resolves with the whole answer. Rejects like `open`, and with what the functions of the policy throw. */
   async read(url: URL, policy: FetchPolicy): Promise<Fetched> {
-    const { accept, timeoutMs, check, egress, isTrusted } = policy
+    const { accept, form, timeoutMs, check, egress, isTrusted } = policy
     const deadline = new Deadline(timeoutMs, policy.signal)
-    const headers = { accept, 'accept-encoding': 'identity' }
+    const headers = { accept, 'accept-encoding': 'identity', ...form?.headers }
     try {
       const answer = await this.open(url, {
         ...{ headers, timeoutMs, signal: deadline.signal, egress },
         ...(isTrusted && { isTrusted }),
+        ...(form && { method: 'POST', body: form.body }),
       })
       try {
         const { status, header } = answer

@@ -66,8 +66,8 @@ export interface DocumentSource {
    * or 529 while too many are being read.
    */
   read(url: string, reader: string): Promise<string>
-  /** Reads at an address that the operator has chosen, wherever it is. Rejects where no answer comes. */
-  readTrusted(url: string, timeoutMs: number): Promise<{ readonly status: number; readonly text: string }>
+  /** Reads at an operator's address, wherever it is; posts `form` there, as `basic` (`id:secret`). Rejects without an answer. */
+  readTrusted(url: string, timeoutMs: number, form?: string, basic?: string): Promise<{ status: number; text: string }>
 }
 
 /** A client's range request for the result of a job. */
