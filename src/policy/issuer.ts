@@ -1,16 +1,18 @@
 /** Tokens of identity providers: their keys and metadata, and what is checked (RFC 7519, OpenID Connect Discovery 1.0). */
 import { createRemoteJWKSet, customFetch, type JWTPayload, errors as jose, jwtVerify } from 'jose'
 import type { DocumentSource, Services } from '../core/ports.ts'
+import { isObject } from '../json/json.ts'
 import { errors } from '../lib/error.ts'
 
 /** HMAC is missing: its secret would be the public key. */
 const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519']
 /** Difference of clocks that is accepted. */
 export const CLOCK_TOLERANCE_SECONDS = 30
-const FETCH_TIMEOUT_MS = 5000
+/** Time for one answer of an issuer. */
+export const FETCH_TIMEOUT_MS = 5000
 /** Least time between two reads of a key set because of an unknown key. */
 const COOLDOWN_MS = 30_000
-/** Age at which a key set is read again beside the requests that use it. */
+/** Age at which metadata is read again, and a key set beside the requests that use it. */
 const REFRESH_MS = 600_000
 
 /** An identity provider, and the name by which its tokens are meant for this gateway. */
@@ -94,7 +96,7 @@ async function keySetOf({ issuer, jwks_uri }: Issuer, { now, log, documents }: I
 }
 
 async function open(issuer: string, given: string | undefined, now: () => number, documents: DocumentSource) {
-  const uri = given ?? (await discovered(issuer, documents))
+  const uri = given ?? keysIn(await metadataOf(issuer, { now, documents }))
   const keys = createRemoteJWKSet(new URL(uri), {
     cacheMaxAge: Number.POSITIVE_INFINITY,
     cooldownDuration: COOLDOWN_MS,
@@ -106,12 +108,31 @@ async function open(issuer: string, given: string | undefined, now: () => number
   return { keys, readAt: now() }
 }
 
-/** Finds the address of the key set as OpenID Connect Discovery 1.0, section 4, says. */
-async function discovered(issuer: string, documents: DocumentSource): Promise<string> {
+function keysIn({ jwks_uri }: IssuerMetadata): string {
+  if (typeof jwks_uri !== 'string') throw new Error('the metadata of the issuer has no jwks_uri')
+  return jwks_uri
+}
+
+/** Metadata of an issuer, unchecked: OpenID Connect Discovery 1.0, section 3. */
+export type IssuerMetadata = { readonly [name: string]: unknown }
+const metadata = new Map<string, { readonly read: Promise<IssuerMetadata>; readonly at: number }>()
+
+/** Resolves with the metadata of an issuer, which every caller shares. Rejects with what kept it from being read. */
+export function metadataOf(issuer: string, { documents, now }: Omit<IssuerServices, 'log'>): Promise<IssuerMetadata> {
+  const kept = metadata.get(issuer)
+  if (kept && kept.at + REFRESH_MS > now()) return kept.read
+  const read = discovered(issuer, documents)
+  metadata.set(issuer, { read, at: now() })
+  read.catch(() => metadata.delete(issuer))
+  return read
+}
+
+/** Reads it at the address that OpenID Connect Discovery 1.0, section 4, says. */
+async function discovered(issuer: string, documents: DocumentSource): Promise<IssuerMetadata> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
   const { status, text } = await documents.readTrusted(url, FETCH_TIMEOUT_MS)
   if (status !== 200) throw new Error(`${url} answered ${status}`)
-  const { jwks_uri } = JSON.parse(text) as { jwks_uri?: unknown }
-  if (typeof jwks_uri !== 'string') throw new Error(`${url} has no jwks_uri`)
-  return jwks_uri
+  const read: unknown = JSON.parse(text)
+  if (!isObject(read)) throw new Error(`${url} is no object`)
+  return read
 }
