@@ -20,11 +20,11 @@ export function checkSender(request: IncomingMessage, listenHost: string): void 
   checkHost(request, listenHost)
 }
 
-/** Throws 403 for a `Host` that is none of the names listed at `checkSender`. */
-export function checkHost(request: IncomingMessage, listenHost: string): void {
+/** Throws 403 for a `Host` that is none of the names listed at `checkSender`, and not `other`. */
+export function checkHost(request: IncomingMessage, listenHost: string, other?: string): void {
   const { host } = request.headers
   const name = HOST.exec(host ?? '')?.[1]?.toLowerCase()
-  if (name && (isLoopback(name) || name === listenHost.toLowerCase() || name === localHost(request))) return
+  if (name && (isLoopback(name) || [listenHost.toLowerCase(), other, localHost(request)].includes(name))) return
   throw errors.forbidden(
     `Host ${name ? `"${name}"` : 'header'} is not accepted here; address the admin listener as localhost, 127.0.0.1 ` +
       `or [::1], or by the address that it listens on.`,

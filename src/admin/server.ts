@@ -22,6 +22,8 @@ interface AdminOptions {
   readonly log: Log
   /** Answers requests of browsers for `/ui` and below. It checks who sends them, and rejects for nothing. */
   readonly page?: (request: IncomingMessage, response: ServerResponse) => Promise<void>
+  /** Another name that browsers may use for the page. */
+  readonly pageHost?: () => string | undefined
 }
 
 const PAGE = /^\/ui(?=[/?]|$)/
@@ -40,7 +42,7 @@ export async function adminListener(options: AdminOptions): Promise<AdminListene
   const server = createServer({ requestTimeout: 30_000, headersTimeout: 10_000 }, async (request, response) => {
     try {
       if (options.page && PAGE.test(request.url!)) {
-        checkHost(request, host)
+        checkHost(request, host, options.pageHost?.())
         return await options.page(request, response)
       }
       checkSender(request, host)

@@ -15,6 +15,7 @@ import type { Log, NodeStore, Stores } from '../core/ports.ts'
 import { DEMO_BASE_URL, DEMO_URL } from '../demo/address.ts'
 import { Secrets } from '../references/index.ts'
 import { knowSecrets } from '../secrets/known.ts'
+import { OidcSignIn } from '../ui/oidc.ts'
 import { createUi } from '../ui/server.ts'
 import { Discovery } from '../upstream/discovery.ts'
 import { type CleanupStack, withCleanup } from './cleanup.ts'
@@ -107,8 +108,10 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
   const tokenFile = join(dirname(components.database), 'admin.token')
   const token = adminToken(tokenFile)
   knowSecrets('admin token', [token])
-  const page = createUi({ context, token, log, readConfig: configReader(config) })
-  const admin = await adminListener({ listen: file.server.admin ?? DEFAULT_ADMIN, token, log, context, page })
+  const oidc = new OidcSignIn(() => manager.current.files.gateway.value.admin.oidc, components.services)
+  const page = createUi({ context, token, log, readConfig: configReader(config), oidc })
+  const listen = file.server.admin ?? DEFAULT_ADMIN
+  const admin = await adminListener({ listen, token, log, context, page, pageHost: () => oidc.hostname })
   cleanup.add(() => admin.close())
   writeAddress(tokenFile, admin.address)
   let unwatched: Promise<void> | undefined

@@ -155,6 +155,7 @@ export class ConfigManager {
     const snapshot = link(files, this.#options.registries)
     const { providers, egress } = snapshot.catalog
     const password = egress?.proxy?.password
+    const { oidc } = files.gateway.value.admin
     knowSecrets('configuration', [
       ...outsideValues(files).map(({ value }) => value),
       ...[...providers.values()].flatMap(({ credentials, sentSecrets, egress }) => [
@@ -163,6 +164,7 @@ export class ConfigManager {
         ...(egress?.proxy?.password ? [egress.proxy.password] : []),
       ]),
       ...(password ? [password] : []),
+      ...(oidc?.client_secret === undefined ? [] : [oidc.client_secret]),
       ...files.gateway.value.alerts.flatMap(({ secret, url, format }) => [
         ...(secret === undefined ? [] : [secret]),
         ...(format === 'slack' && url !== undefined ? [url] : []),

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { readBody } from '../admin/body.ts'
 import { errors } from '../lib/error.ts'
-import type { Session, Sessions } from './sessions.ts'
+import type { Session } from './sessions.ts'
 
 const FORM_LIMIT = 256 * 1024
 const FORM = 'application/x-www-form-urlencoded'
@@ -30,25 +30,32 @@ export function checkOrigin({ method, headers }: IncomingMessage): void {
   throw errors.forbidden('This request came from another origin. Use the page at its own address.')
 }
 
+/** Cookies by their purpose. The answer of an identity provider comes from another site, with `Lax` alone. */
+const COOKIES = { ui: 'Path=/ui; HttpOnly; SameSite=Strict', oidc: 'Path=/ui/sign-in; HttpOnly; SameSite=Lax' } as const
+type Purpose = keyof typeof COOKIES
+
 /** Distinguishes gateways of one host: browsers send a cookie to every port. */
-const cookieName = ({ socket }: IncomingMessage): string => `gateway_ui_${socket.localPort}`
+const cookieName = ({ socket }: IncomingMessage, purpose: Purpose): string => `gateway_${purpose}_${socket.localPort}`
 
-/** The value of `set-cookie` that signs a browser in; without a session, the one that signs it out. */
-export function cookieOf(request: IncomingMessage, session?: Session): string {
-  const seconds = session === undefined ? 0 : Math.floor((session.expiresAt - Date.now()) / 1000)
-  const isSecure = request.headers['x-forwarded-proto'] === 'https'
-  return (
-    `${cookieName(request)}=${session?.id ?? ''}; Path=/ui; Max-Age=${seconds}; HttpOnly; SameSite=Strict` +
-    (isSecure ? '; Secure' : '')
-  )
-}
+const isSecure = ({ headers }: IncomingMessage): boolean => headers['x-forwarded-proto'] === 'https'
 
-/** The session whose id the cookie holds. */
-export function sessionOf(request: IncomingMessage, sessions: Sessions): Session | undefined {
-  const name = `${cookieName(request)}=`
+/** Address of a path of the page, as the browser has it. */
+export const addressOf = (request: IncomingMessage, path: string): string =>
+  `${isSecure(request) ? 'https' : 'http'}://${request.headers.host}${path}`
+
+/** The value of `set-cookie`; of 0 seconds, the one that deletes the cookie. */
+export const cookieOf = (request: IncomingMessage, purpose: Purpose, value = '', seconds = 0): string =>
+  `${cookieName(request, purpose)}=${value}; Max-Age=${seconds}; ${COOKIES[purpose]}${isSecure(request) ? '; Secure' : ''}`
+
+/** The value of `set-cookie` that signs a browser in. */
+export const sessionCookie = (request: IncomingMessage, { id, expiresAt }: Session): string =>
+  cookieOf(request, 'ui', id, Math.floor((expiresAt - Date.now()) / 1000))
+
+/** The value of a cookie. */
+export function cookieIn(request: IncomingMessage, purpose: Purpose): string | undefined {
+  const name = `${cookieName(request, purpose)}=`
   const cookies = (request.headers.cookie ?? '').split(';').map(cookie => cookie.trim())
-  const found = cookies.find(cookie => cookie.startsWith(name))
-  return found === undefined ? undefined : sessions.find(found.slice(name.length))
+  return cookies.find(cookie => cookie.startsWith(name))?.slice(name.length)
 }
 
 /** The fields of a form. Throws 415 for any other body. */

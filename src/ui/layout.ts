@@ -62,7 +62,7 @@ const header = (path: string, session: Session): Html => html`<header>
 <nav aria-label="Pages"><ul>
 ${Object.entries(MENU).map(([href, name]) => html`<li><a href="${href}"${href === path && html` aria-current="page"`}>${name}</a></li>\n`)}
 </ul></nav>
-<form method="post" action="/ui/sign-out">${csrfField(session)}<button class="quiet">Sign out</button></form>
+<form method="post" action="/ui/sign-out">${csrfField(session)}${session.person && html`<span class="hint">${session.person.name}</span> `}<button class="quiet">Sign out</button></form>
 </header>`
 
 /** The field that `POST` requires; see `Session.csrf`. */

@@ -7,7 +7,7 @@ import type { OperatorSession } from '../core/ports.ts'
 import { errors } from '../lib/error.ts'
 import { html } from './html.ts'
 import { type Content, csrfField } from './layout.ts'
-import { run, type Visit } from './page.ts'
+import { actorOf, run, type Visit } from './page.ts'
 
 const CHAT = '/v1/chat/completions'
 const SOURCE = 'ui'
@@ -79,16 +79,17 @@ function addressOf({ listen }: Status): URL {
  * the request when the browser leaves.
  */
 export async function chat(visit: Visit, response: ServerResponse): Promise<void> {
-  const { query: form, context } = visit
+  const { query: form, context, session } = visit
+  const actor = actorOf(session)
   const body = bodyOf(form)
   const project = form.get('project')?.trim() || 'default'
   const url = new URL(CHAT, addressOf(await run<Status>(context, 'status')))
-  const { id, key } = await run<OperatorSession>(context, 'sessions.begin', { project })
+  const { id, key } = await run<OperatorSession>(context, 'sessions.begin', { project }, actor)
   let answer: IncomingMessage
   try {
     answer = await send(url, key, body, response)
   } finally {
-    await run(context, 'sessions.end', { id })
+    await run(context, 'sessions.end', { id }, actor)
   }
   response.writeHead(answer.statusCode!, {
     'content-type': answer.headers['content-type'] ?? 'application/json',

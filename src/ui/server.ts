@@ -5,10 +5,11 @@ import { equals } from '../admin/guard.ts'
 import type { Log } from '../core/ports.ts'
 import { asError, errors } from '../lib/error.ts'
 import { maskAll } from '../secrets/known.ts'
-import { checkOrigin, cookieOf, readForm, SECURITY_HEADERS, sessionOf } from './browser.ts'
+import { addressOf, checkOrigin, cookieIn, cookieOf, readForm, SECURITY_HEADERS, sessionCookie } from './browser.ts'
 import { staticFile } from './files.ts'
 import { html, link } from './html.ts'
 import { type Content, document } from './layout.ts'
+import { type OidcSignIn, SIGN_IN_SECONDS } from './oidc.ts'
 import type { Page, Visit } from './page.ts'
 import { pages } from './pages/index.ts'
 import { chat } from './playground.ts'
@@ -20,9 +21,12 @@ interface UiOptions {
   readonly token: string
   readonly log: Log
   readonly readConfig: Visit['readConfig']
+  readonly oidc?: OidcSignIn
 }
 
 const SIGN_IN = '/ui/sign-in'
+const BY_PROVIDER = '/ui/sign-in/oidc'
+const CALLBACK = '/ui/sign-in/callback'
 const SIGN_OUT = '/ui/sign-out'
 const PLAYGROUND = '/ui/playground'
 const FILES = '/ui/static/'
@@ -32,21 +36,29 @@ const FILE_SECONDS = 3600
 export function createUi(options: UiOptions): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
   const sessions = new Sessions()
   const isAdminToken = equals(options.token)
-  const { context, readConfig } = options
+  const { context, readConfig, oidc } = options
   const served = { context, readConfig }
   return async (request, response) => {
     for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.setHeader(name, value)
-    const session = sessionOf(request, sessions)
+    const session = sessionOf(request)
     try {
       checkOrigin(request)
       await answer(request, response, session)
     } catch (thrown) {
       const { status, message, headers } = asError(thrown)
-      if (status >= 500) options.log.error({ err: thrown, path: request.url }, 'page failed')
+      if (status >= 500) options.log.error({ err: thrown, path: request.url!.split('?', 1)[0] }, 'page failed')
       for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
       if (response.headersSent) response.destroy()
-      else send(request, response, failed(status, message), '', session)
+      else send(request, response, failed(status, message, session), '', session)
     }
+  }
+
+  /** The session of a browser. It ends once the settings no longer allow its person. */
+  function sessionOf(request: IncomingMessage): Session | undefined {
+    const session = sessions.find(cookieIn(request, 'ui') ?? '')
+    if (!session?.person || oidc?.allows(session.person)) return session
+    sessions.end(session.id)
+    return undefined
   }
 
   async function answer(request: IncomingMessage, response: ServerResponse, session: Session | undefined) {
@@ -57,29 +69,48 @@ export function createUi(options: UiOptions): (request: IncomingMessage, respons
       throw errors.methodNotAllowed(request.method!, ['GET', 'POST'])
     }
     if (path.startsWith(FILES)) return sendFile(request, response, path.slice(FILES.length))
-    if (path === SIGN_IN) return isPost ? signIn(request, response) : showSignIn(request, response, url.searchParams)
+    const { searchParams: query } = url
+    if (path === SIGN_IN) return isPost ? signIn(request, response) : showSignIn(request, response, { query, oidc })
+    if (path === BY_PROVIDER && oidc && !isPost) return leadToProvider(request, response, query, oidc)
+    if (path === CALLBACK && oidc && !isPost) return signInPerson(request, response, query, oidc)
     if (!session) return leadToSignIn(request, response, isPost ? '/ui' : path + url.search)
     const form = isPost ? await checkedForm(request, session) : undefined
     if (path === SIGN_OUT && isPost) {
       sessions.end(session.id)
-      response.setHeader('set-cookie', cookieOf(request))
+      response.setHeader('set-cookie', cookieOf(request, 'ui'))
       return redirect(response, SIGN_IN)
     }
     const { page, menu, id } = found(path)
     if (path === PLAYGROUND && isPost) return chat({ id, query: form!, session, ...served }, response)
     const handler = isPost ? page.post : page.get
     if (!handler) throw errors.methodNotAllowed(request.method!, [isPost ? 'GET' : 'POST'])
-    const visit: Visit = { id, query: form ?? url.searchParams, session, ...served }
+    const visit: Visit = { id, query: form ?? query, session, ...served }
     send(request, response, await handler(visit), menu, session)
   }
 
   async function signIn(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const form = await readForm(request)
     if (!isAdminToken(form.get('token')?.trim() ?? '')) {
-      return showSignIn(request, response, form, 'This is not the admin token. Copy all of the file admin.token.')
+      const error = 'This is not the admin token. Copy all of the file admin.token.'
+      return showSignIn(request, response, { query: form, oidc, error })
     }
-    response.setHeader('set-cookie', cookieOf(request, sessions.begin()))
+    response.setHeader('set-cookie', sessionCookie(request, sessions.begin()))
     redirect(response, pathWithin(form.get('to')))
+  }
+
+  /** Goes on by a page: in a redirect from another site, browsers would not send the cookie of the session. */
+  async function signInPerson(
+    request: IncomingMessage,
+    response: ServerResponse,
+    query: URLSearchParams,
+    by: OidcSignIn,
+  ): Promise<void> {
+    const used = cookieOf(request, 'oidc')
+    response.setHeader('set-cookie', used)
+    const { person, to } = await by.finish(query, cookieIn(request, 'oidc'))
+    response.setHeader('set-cookie', [used, sessionCookie(request, sessions.begin(person))])
+    response.setHeader('refresh', `0; url=${to}`)
+    send(request, response, { title: 'Signed in', body: html`<p><a href="${to}">Go on</a></p>` }, '', undefined)
   }
 }
 
@@ -127,10 +158,34 @@ function leadToSignIn(request: IncomingMessage, response: ServerResponse, to: st
   else response.writeHead(401, { 'hx-redirect': location, 'cache-control': 'no-store', 'content-length': 0 }).end()
 }
 
-function showSignIn(request: IncomingMessage, response: ServerResponse, query: URLSearchParams, error?: string): void {
-  const body = html`${error !== undefined && html`<p role="alert" id="error">${error}</p>`}
+async function leadToProvider(
+  request: IncomingMessage,
+  response: ServerResponse,
+  query: URLSearchParams,
+  by: OidcSignIn,
+): Promise<void> {
+  const { location, sealed } = await by.begin(addressOf(request, CALLBACK), pathWithin(query.get('to')))
+  response.setHeader('set-cookie', cookieOf(request, 'oidc', sealed, SIGN_IN_SECONDS))
+  redirect(response, location)
+}
+
+/** Values of the sign-in page. */
+interface SignIn {
+  readonly query: URLSearchParams
+  readonly oidc: OidcSignIn | undefined
+  readonly error?: string
+}
+
+function showSignIn(request: IncomingMessage, response: ServerResponse, { query, oidc, error }: SignIn): void {
+  const to = pathWithin(query.get('to'))
+  const provider = oidc?.provider
+  const byProvider =
+    provider !== undefined &&
+    html`<p><a href="${link(BY_PROVIDER, { to })}">Sign in with ${provider}</a></p>
+`
+  const body = html`${byProvider}${error !== undefined && html`<p role="alert" id="error">${error}</p>`}
 <form method="post" action="${SIGN_IN}">
-<input type="hidden" name="to" value="${pathWithin(query.get('to'))}">
+<input type="hidden" name="to" value="${to}">
 <p><label for="token">Admin token</label></p>
 <p><input type="password" id="token" name="token" required autofocus autocomplete="current-password" aria-describedby="hint${error !== undefined && ' error'}"></p>
 <p class="hint" id="hint">The content of the file <code>admin.token</code> beside the database, such as <code>data/admin.token</code>.</p>
@@ -139,10 +194,10 @@ function showSignIn(request: IncomingMessage, response: ServerResponse, query: U
   send(request, response, { title: 'Sign in', body, status: error === undefined ? 200 : 401 }, '', undefined)
 }
 
-const failed = (status: number, message: string): Content => ({
+const failed = (status: number, message: string, session: Session | undefined): Content => ({
   title: status === 404 ? 'Not found' : 'This did not work',
   body: html`<p role="alert">${message}</p>
-<p><a href="/ui">Overview</a></p>`,
+<p>${session ? html`<a href="/ui">Overview</a>` : html`<a href="${SIGN_IN}">Sign in</a>`}</p>`,
   status,
 })
 

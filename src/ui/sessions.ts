@@ -1,5 +1,6 @@
 /** Signed-in browsers, held in memory: a restart signs them out. */
 import { randomBytes } from 'node:crypto'
+import type { JWTPayload } from 'jose'
 import { equals } from '../admin/guard.ts'
 
 const LIFETIME_MS = 8 * 3_600_000
@@ -7,16 +8,26 @@ const LIFETIME_MS = 8 * 3_600_000
 const MAX_SESSIONS = 100
 const BYTES = 32
 
+/** A person as the identity provider has named them. */
+export interface Person {
+  /** Verified address, else the provider's id of the person. */
+  readonly name: string
+  readonly claims: JWTPayload
+}
+
 /** A signed-in browser. */
 export interface Session {
   readonly id: string
   /** Stands in every form; no other origin can read it. */
   readonly csrf: string
   readonly expiresAt: number
+  /** Undefined for a holder of the admin token. */
+  readonly person: Person | undefined
   isToken(given: string): boolean
 }
 
-const random = (): string => randomBytes(BYTES).toString('base64url')
+/** Makes a text that cannot be guessed. */
+export const random = (): string => randomBytes(BYTES).toString('base64url')
 
 /** Sessions by the id that the cookie of a browser holds. */
 export class Sessions {
@@ -27,9 +38,10 @@ export class Sessions {
     this.#now = now
   }
 
-  begin(): Session {
+  begin(person?: Person): Session {
     const csrf = random()
-    const session = { id: random(), csrf, expiresAt: this.#now() + LIFETIME_MS, isToken: equals(csrf) }
+    const expiresAt = this.#now() + LIFETIME_MS
+    const session = { id: random(), csrf, expiresAt, person, isToken: equals(csrf) }
     const [oldest] = this.#sessions.keys()
     if (this.#sessions.size >= MAX_SESSIONS) this.#sessions.delete(oldest!)
     this.#sessions.set(session.id, session)

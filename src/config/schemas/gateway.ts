@@ -69,6 +69,30 @@ const compatEntry = s.optional(
   ),
 )
 
+const claimValues = called(
+  'a text such as "platform", perhaps with "*"',
+  s.either(text, s.array(text, { minItems: 1 })),
+)
+
+/** The identity provider that signs people in to the page at `/ui`, beside the admin token. */
+const oidcEntry = s.object({
+  /** As its tokens name it. */
+  issuer: url,
+  client_id: text,
+  /** Without one, the client is public. */
+  client_secret: s.optional(text),
+  /** Made of the address of the page by default. */
+  redirect_url: s.optional(
+    s.string({
+      pattern: '^https?://[^\\s/?#@]+/ui/sign-in/callback$',
+      description: 'an address that ends with "/ui/sign-in/callback"',
+    }),
+  ),
+  scopes: s.default(s.array(text), ['openid', 'email', 'profile']),
+  /** Claims that a person needs, each with one of its values. Without any, all people are refused. */
+  allow: s.default(s.record(claimValues), {}),
+})
+
 /** `config/gateway.yaml`. `server`, `stores` and `telemetry` are read at start, the rest at every reload. */
 export const gatewayFile = s.object({
   server: s.object({
@@ -157,6 +181,7 @@ export const gatewayFile = s.object({
   realtime: realtimeEntry,
   telemetry: s.default(telemetryEntry, {}),
   secrets: s.optional(secretsEntry),
+  admin: s.default(s.object({ oidc: s.optional(oidcEntry) }), {}),
   end_users: endUsersEntry,
   egress: egressEntry,
   compat: compatEntry,

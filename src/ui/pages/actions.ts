@@ -1,10 +1,11 @@
 /** Changes, each what one command does, after a confirmation. */
 import type { AdminContext } from '../../admin/context.ts'
 import { routes } from '../../admin/routes.ts'
+import type { Actor } from '../../core/ports.ts'
 import { errors } from '../../lib/error.ts'
 import { type Html, html, type Value } from '../html.ts'
 import { type Content, csrfField, facts } from '../layout.ts'
-import { run, type Visit } from '../page.ts'
+import { actorOf, run, type Visit } from '../page.ts'
 
 interface Action {
   readonly title: string
@@ -21,7 +22,7 @@ interface Action {
     context: AdminContext,
   ): Promise<readonly (readonly [string, Value])[]>
   /** Resolves with the result for people. */
-  perform(values: Readonly<Record<string, string>>, context: AdminContext): Promise<Html>
+  perform(values: Readonly<Record<string, string>>, context: AdminContext, actor: Actor): Promise<Html>
   /** Page to return to. */
   readonly back: string
 }
@@ -64,8 +65,8 @@ const actions: Readonly<Record<string, Action>> = {
     fields: ['id'],
     command: ({ id }) => `gatewayctl keys revoke ${id}`,
     about: keyFacts,
-    async perform({ id }, context) {
-      const { name } = await run<{ name: string }>(context, 'keys.revoke', { id })
+    async perform({ id }, context, actor) {
+      const { name } = await run<{ name: string }>(context, 'keys.revoke', { id }, actor)
       return html`The key ${name} is revoked.`
     },
     back: '/ui/keys',
@@ -77,8 +78,8 @@ const actions: Readonly<Record<string, Action>> = {
     fields: ['event'],
     command: ({ event }) => `gatewayctl jobs retry-callback ${event}`,
     about: async ({ event }) => [['Event', event]],
-    async perform({ event }, context) {
-      await run(context, 'jobs.retry-callback', { event })
+    async perform({ event }, context, actor) {
+      await run(context, 'jobs.retry-callback', { event }, actor)
       return html`The callback ${event} is on its way.`
     },
     back: '/ui/jobs',
@@ -144,9 +145,9 @@ ${action.fields.map(field => html`<input type="hidden" name="${field}" value="${
 }
 
 /** Makes the change that was confirmed. */
-export async function perform({ query, context }: Visit): Promise<Content> {
+export async function perform({ query, context, session }: Visit): Promise<Content> {
   const { action, values } = named(query)
-  const result = await action.perform(values, context)
+  const result = await action.perform(values, context, actorOf(session))
   return {
     title: action.title,
     body: html`<p role="status" class="note">${result}</p>
