@@ -1,6 +1,7 @@
 /** Leads the workers of a gateway: `server.workers` above 1. */
 import { fileURLToPath } from 'node:url'
 import { outsideValues } from '../config/load.ts'
+import { worstHealth } from '../routing/provider-health.ts'
 import { countersOf, exposition, type MetricFamily, merge } from '../telemetry/merge.ts'
 import { Pool } from '../workers/pool.ts'
 import { type Components, drainTimes, healthIn } from './components.ts'
@@ -102,8 +103,11 @@ export function leadingProcess(components: Components, { count, config }: Primar
       }
     },
     explainRoute: question => pool.callOne('explain', question),
-    // While no worker serves, no provider was tried.
-    providerHealth: () => pool.callOne('health', null).catch(() => healthIn(components)),
+    async providerHealth() {
+      const { answers } = await pool.callAll('health', null)
+      // While no worker serves, no provider was tried.
+      return answers.size > 0 ? worstHealth([...answers.values()]) : healthIn(components)
+    },
     async drain() {
       const { delay, drain } = drainTimes(components)
       await pool.drain(delay + drain + CLOSING_MS)

@@ -49,6 +49,29 @@ export function providerHealth(catalog: Catalog, circuits: Circuits): ProviderHe
   )
 }
 
+const STATES: ProviderState[] = ['live', 'degraded', 'failing', 'credential failing', 'no answer', 'no credential']
+
+/** Joins what several processes know of the same providers: the worst state of each circuit and provider. */
+export function worstHealth([first = [], ...others]: readonly (readonly ProviderHealth[])[]): ProviderHealth[] {
+  return first.map(one => others.flat().reduce((a, b) => (a.id === b.id ? joined(a, b) : a), one))
+}
+
+const joined = (a: ProviderHealth, b: ProviderHealth): ProviderHealth => ({
+  ...a,
+  status: STATES[Math.max(STATES.indexOf(a.status), STATES.indexOf(b.status))]!,
+  credentials: worstOf([...a.credentials, ...b.credentials], ({ source, fingerprint }) => `${source} ${fingerprint}`),
+  broken: worstOf([...a.broken, ...b.broken], ({ offer }) => offer),
+})
+
+function worstOf<T extends CircuitHealth>(circuits: readonly T[], keyOf: (circuit: T) => string): T[] {
+  const worst = new Map<string, T>()
+  for (const one of circuits) {
+    const known = worst.get(keyOf(one))
+    if (!known || isWorse(one, known)) worst.set(keyOf(one), one)
+  }
+  return [...worst.values()]
+}
+
 function healthOf(
   provider: Provider,
   mappings: readonly Mapping[],
@@ -61,10 +84,7 @@ function healthOf(
     const keys = (isKeyless(provider) ? [undefined] : used).map(one => worstKey(candidate, one, circuits))
     return { offer: candidate.key, ...offerCircuit(candidate.key, keys, circuits) }
   })
-  const polls = candidates.map(candidate => {
-    const key = pollKeyOf(candidate)
-    return { offer: key, ...circuitOf(key, circuits) }
-  })
+  const polls = candidates.map(pollKeyOf).map(offer => ({ offer, ...circuitOf(offer, circuits) }))
   const credentials = provider.credentials.map(credential => {
     const used = candidates.filter(({ mapping }) => isFor(mapping, credential))
     const seen = used.map(candidate => circuitOf(worstKey(candidate, credential, circuits), circuits))

@@ -40,6 +40,7 @@ const config = {
 const claude = wires.find(({ id }) => id === 'claude')!
 const providers = {
   a: { base_url: upstream.url('a'), models: [testMapping] },
+  refusing: { base_url: upstream.url('refusing'), models: [{ ...testMapping, model: 'refused' }] },
   thinker: { ...manifestOf(claude, upstream, 'thinker', ['thinker']), auth: { scheme: 'none' } },
 }
 const gateway = await startGateway(t, { providers, config })
@@ -69,6 +70,14 @@ const askAll = (count: number, as = {}, body: Tree = request) =>
   )
 const count = (answers: { status: number }[], status: number) => answers.filter(one => one.status === status).length
 const inFlightOf = async () => (await status()).workers.map(worker => worker.inFlight)
+
+/** The first page of `/ui`. */
+async function overviewPage(): Promise<string> {
+  const body = new URLSearchParams({ token: gateway.token })
+  const signIn = await fetch(`${gateway.adminUrl}/ui/sign-in`, { method: 'POST', body, redirect: 'manual' })
+  const cookie = signIn.headers.get('set-cookie')!.split(';')[0]!
+  return (await fetch(`${gateway.adminUrl}/ui`, { headers: { cookie } })).text()
+}
 
 t.test('CC-05 four hundred requests on a limit of a hundred a minute are a hundred', async t => {
   await upstream.reset()
@@ -303,6 +312,50 @@ t.test('metrics are sums over the workers, and the admin listener answers as tha
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   t.equal(await chat.exited, 0, `workers know at once what the primary lends: ${chat.stderr}`)
+})
+
+t.test('requests in flight are those of all workers in status, in the list of nodes and on the page', async t => {
+  await upstream.reset()
+  await upstream.script('a', [{ chunks, hold: 2, usage }])
+  const streams = await Promise.all(Array.from({ length: 20 }, () => gateway.chat({ ...request, stream: true })))
+  const { inFlight, workers } = await status()
+  t.equal(inFlight, 20)
+  t.equal(
+    workers.reduce((sum, worker) => sum + worker.inFlight, 0),
+    20,
+  )
+  t.ok(
+    workers.every(worker => worker.inFlight > 0),
+    'both serve',
+  )
+  t.match(await command('nodes.list'), [{ pid: gateway.pid, inFlight: 20 }])
+  const page = await overviewPage()
+  t.ok(page.includes('<dt>In flight</dt><dd>20 '))
+  for (const { pid, inFlight } of workers) t.ok(page.includes(`<dd>${pid}, ${inFlight} in flight</dd>`))
+  await upstream.release('a')
+  for (const stream of streams) await readEvents(stream)
+})
+
+t.test('the health of a provider is the worst that any worker knows of', async t => {
+  await upstream.reset()
+  await upstream.script('refusing', [{ status: 401 }])
+  const body = { ...request, model: 'refused' }
+  t.not((await gateway.chat(body)).status, 200)
+  const health = async () => {
+    const all = await command<{ id: string; status: string; credentials: { circuit: string }[] }[]>('providers.health')
+    return all.find(({ id }) => id === 'refusing')!
+  }
+  const failing = { status: 'credential failing', credentials: [{ circuit: /^(open|half-open)$/ }] }
+  t.match(await health(), failing)
+  const held = async () => (await command<{ held: string }>('credits.show', { organization: 'default' })).held
+  while ((await held()) !== '0') await sleep(POLL_MS)
+  // The one that takes its place has seen no failure.
+  const { pid } = (await status()).workers[0]!
+  process.kill(pid, 'SIGKILL')
+  while (isAlive(pid) || (await status()).workers.filter(({ ready }) => ready).length < 2) await sleep(POLL_MS)
+  t.match(await health(), failing)
+  t.match(await command('providers.health'), [{ id: 'a', status: 'live' }], 'others are as they were')
+  t.ok((await overviewPage()).includes('credential failing'))
 })
 
 t.test('CS-01 a worker that is killed is replaced, and only its own requests fail', async t => {
