@@ -400,7 +400,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   admin: 2980,
   alerts: 450,
   app: 2960,
-  cli: 5600,
+  cli: 5900,
   codecs: 11_200,
   compat: 750,
   config: 5480,

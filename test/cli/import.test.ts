@@ -19,6 +19,7 @@ const leaves = (value: unknown): number => {
   if (Array.isArray(value) && value.some(one => typeof one === 'object'))
     return value.reduce((sum, one) => sum + leaves(one), 0)
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return 1
+  if (Object.keys(value).length === 0) return 1
   return Object.values(value).reduce((sum: number, one) => sum + leaves(one), 0)
 }
 
@@ -76,6 +77,61 @@ t.test('an order is kept, and weights are shares', async t => {
   ])
   const { models } = parse(readFileSync(join(dir, 'providers.d/openai.yaml'), 'utf8'))
   t.match(models[0], { model: 'chat', id: 'gpt-5-mini' })
+})
+
+t.test('deployments of one order share it by weight', async t => {
+  const dir = t.testdir({})
+  await gatewayctl(dir, 'import', 'litellm', join(FIXTURES, 'regions.yaml'), '--out', '.')
+  const { virtual_models } = parse(readFileSync(join(dir, 'config/routes.d/imported.yaml'), 'utf8'))
+  const called = (id: string) => virtual_models.find((one: { id: string }) => one.id === id)
+  t.strictSame(called('gpt-4o.own'), { id: 'gpt-4o.own', hidden: true, use: ['gpt-4o.share', 'openai/gpt-4o'] })
+  t.strictSame(called('gpt-4o.share'), {
+    id: 'gpt-4o.share',
+    hidden: true,
+    strategy: 'weight',
+    use: [
+      { model: 'azure/gpt-4o', weight: 300 },
+      { model: 'azure-2/gpt-4o', weight: 100 },
+    ],
+  })
+})
+
+t.test('names lose the marks on their letters, wherever they stand', async t => {
+  const dir = t.testdir({})
+  const { out } = await gatewayctl(dir, 'import', 'litellm', join(FIXTURES, 'homelab.yaml'), '--out', '.', '--json')
+  const { virtual_models } = parse(readFileSync(join(dir, 'config/routes.d/imported.yaml'), 'utf8'))
+  const called = (id: string) => virtual_models.find((one: { id: string }) => one.id === id)
+  t.equal(called('grok').use.at(-1), 'Modele leger')
+  t.strictSame(called('piu').use, ['qwen-coder'])
+  t.match(called('schnell'), { hidden: true, use: ['Modele leger'] })
+  const fates = new Map((JSON.parse(out).keys as { key: string; fate: string }[]).map(({ key, fate }) => [key, fate]))
+  t.equal(fates.get('model_list[11].model_name'), 'changed')
+  t.equal(fates.get('model_list[12].model_name'), 'not carried', 'nothing is left of it')
+  const both = ['Größe', 'Grosse', 'Grösse', 'Große'].map(model_name => ({
+    model_name,
+    litellm_params: { model: 'openai/gpt-5' },
+  }))
+  const twice = t.testdir({ 'config.yaml': JSON.stringify({ model_list: both }) })
+  const { keys } = JSON.parse((await gatewayctl(twice, 'import', 'litellm', 'config.yaml', '--dry-run', '--json')).out)
+  t.strictSame(
+    (keys as { key: string; fate: string }[]).filter(({ key }) => /model_name/.test(key)).map(({ fate }) => fate),
+    ['not carried', 'carried', 'not carried', 'not carried'],
+  )
+})
+
+t.test('a strategy of routing becomes that of virtual models', async t => {
+  const dir = t.testdir({})
+  for (const [file, id, strategy] of [
+    ['enterprise.yaml', 'claude-sonnet-4-5.own', 'latency'],
+    ['mixed-clouds.yaml', 'gemini-pro.own', 'price'],
+  ] as const) {
+    await gatewayctl(dir, 'import', 'litellm', join(FIXTURES, file), '--out', file)
+    const { virtual_models } = parse(readFileSync(join(dir, file, 'config/routes.d/imported.yaml'), 'utf8'))
+    t.match(
+      virtual_models.find((one: { id: string }) => one.id === id),
+      { strategy },
+    )
+  }
 })
 
 t.test('the page shows what an import writes', async t => {

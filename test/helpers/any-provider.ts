@@ -93,6 +93,7 @@ const ANSWERS: readonly (readonly [RegExp, unknown])[] = [
   ],
   [/:batchEmbedContents$/, { embeddings: [{ values: vector }] }],
   [/:embedContent$/, { embedding: { values: vector } }],
+  [/imagen[^/]*:predict$/, { predictions: [{ bytesBase64Encoded: pixel.toString('base64'), mimeType: 'image/png' }] }],
   [/:predict$/, { predictions: [{ embeddings: { values: vector, statistics: { token_count: 3 } } }] }],
   [/\/v2\/embed$/, { id: 'e', embeddings: { float: [vector] }, meta: { billed_units: { input_tokens: 3 } } }],
   [

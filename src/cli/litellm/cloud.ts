@@ -1,6 +1,6 @@
 /** Addresses and credentials of manifests, from the parameters of a deployment. */
 import { baseOf, withoutSlashes } from './providers.ts'
-import { type Section, textOf } from './sections.ts'
+import { isSection, type Section, textOf } from './sections.ts'
 import type { Variables } from './variables.ts'
 
 /** The place and the parameters that a manifest is made for. */
@@ -67,7 +67,7 @@ const regionOf = (params: Section, variables: Variables): string => {
 export function authOf(place: Place): Section {
   const { id, provider, params, manifest, variables } = place
   const auth = manifest.auth as Section
-  const key = textOf(params.api_key)
+  const key = textOf(params.api_key) ?? textOf(params.aws_bearer_token_bedrock)
   if (provider.startsWith('aws-') && key === undefined) return amazonAuth(place)
   if (provider === 'google-vertex' || provider === 'vertex-anthropic') return googleAuth(place)
   const token = textOf(params.azure_ad_token)
@@ -102,7 +102,8 @@ function amazonAuth({ params, variables, id }: Place): Section {
 }
 
 function googleAuth({ params, variables, id, manifest }: Place): Section {
-  const written = textOf(params.vertex_credentials) ?? textOf(params.vertex_ai_credentials)
+  const given = params.vertex_credentials ?? params.vertex_ai_credentials
+  const written = isSection(given) ? JSON.stringify(given) : textOf(given)
   const auth = manifest.auth as Section
   if (written === undefined) {
     variables.toSet.set('GOOGLE_APPLICATION_CREDENTIALS_JSON', 'the JSON of the key file of a service account')

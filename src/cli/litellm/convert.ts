@@ -2,11 +2,11 @@
 import { readAliases, readFallbacks } from './fallbacks.ts'
 import { Catalogue, contentsOf } from './manifests.ts'
 import { type Deployment, isServed } from './models.ts'
-import { NAME, type Names, Pools } from './names.ts'
+import { NAME, type Names, Pools, readStrategy } from './names.ts'
 import { noteDeployment } from './params.ts'
-import { upstreamOf } from './providers.ts'
+import { headOf, upstreamOf } from './providers.ts'
 import { type Line, Report } from './report.ts'
-import { listOf, type Section, sectionOf } from './sections.ts'
+import { listOf, plainName, type Section, sectionOf } from './sections.ts'
 import { Variables } from './variables.ts'
 
 /** Results of an import. */
@@ -27,7 +27,7 @@ export async function convert(input: Section, isWhole = false): Promise<Converte
   const names = await readModels(input, report)
   const fallbacks = readFallbacks(input, names, report)
   const catalogue = new Catalogue(variables, new Set([...names.keys(), ...fallbacks.keys()]))
-  const pools = new Pools(names, fallbacks, catalogue, report)
+  const pools = new Pools({ names, fallbacks, strategy: readStrategy(input, report) }, catalogue, report)
   const virtual = await pools.virtualModels()
   virtual.push(...readAliases(input, pools, report))
   return { ...contentsOf(catalogue), virtualModels: virtual, lines: report.lines(input), variables: variables.toSet }
@@ -35,6 +35,14 @@ export async function convert(input: Section, isWhole = false): Promise<Converte
 
 async function readModels({ model_list, credential_list }: Section, report: Report): Promise<Names> {
   const names = new Map<string, Deployment[]>()
+  // By what is left of each name; a name without marks counts before others.
+  const spelled = new Map<unknown, unknown>()
+  for (const one of listOf(model_list)) {
+    const { model_name: name } = sectionOf(one)
+    if (typeof name !== 'string') continue
+    const plain = plainName(name)
+    if (!spelled.has(plain) || plain === name) spelled.set(plain, name)
+  }
   const credentials = new Map(
     listOf(credential_list).map((one, index) => {
       const { credential_name, credential_values } = sectionOf(one)
@@ -44,7 +52,9 @@ async function readModels({ model_list, credential_list }: Section, report: Repo
   for (const { at } of credentials.values()) report.lost(at, 'no model names it')
   for (const [index, entry] of listOf(model_list).entries()) {
     const at = `model_list[${index}]`
-    const { model_name: name, litellm_params, model_info } = sectionOf(entry)
+    const { model_name, litellm_params, model_info } = sectionOf(entry)
+    const name = typeof model_name === 'string' ? plainName(model_name) : model_name
+    const isOther = name !== model_name && (spelled.get(name) ?? model_name) !== model_name
     const written = sectionOf(litellm_params)
     const credential = credentials.get(written.litellm_credential_name)
     if (credential) report.carried(credential.at, 'stands in the manifests of the models that name it')
@@ -53,7 +63,9 @@ async function readModels({ model_list, credential_list }: Section, report: Repo
       report.lost(at, 'it lacks a model_name or a litellm_params.model')
       continue
     }
-    const issue = issueOf(name, params.model)
+    const issue = isOther
+      ? 'without the marks on its letters, it has the name of another; rename it'
+      : issueOf(name, params.model)
     if (issue !== undefined) {
       report.lost(at, issue)
       continue
@@ -70,7 +82,8 @@ async function readModels({ model_list, credential_list }: Section, report: Repo
       report.lost(at, 'the wires of this provider do not serve this mode; name another provider')
       continue
     }
-    noteDeployment(written, deployment, upstream.manifest, report)
+    noteDeployment(written, deployment, headOf(upstream, params), report)
+    if (name !== model_name) report.changed(`${at}.model_name`, 'clients call it without the marks on its letters')
     if (upstream.isAssumed)
       report.changed(`${at}.litellm_params.model`, 'called by the API of OpenAI, which it must have')
     if (isAny) report.changed(`${at}.litellm_params.model`, 'names without a provider go to OpenAI')

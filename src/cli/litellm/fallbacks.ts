@@ -1,7 +1,7 @@
 /** Fallbacks and aliases of LiteLLM. */
 import { NAME, type Names, type Pools, patternOf } from './names.ts'
 import type { Report } from './report.ts'
-import { isSection, listOf, type Section, sectionOf, textOf } from './sections.ts'
+import { listOf, plainName, type Section, sectionOf, textOf } from './sections.ts'
 
 const LACKS_NAMES = 'without the names that model_list lacks'
 const PARTS = ['litellm_settings', 'router_settings']
@@ -23,8 +23,9 @@ export function readFallbacks(input: Section, names: Names, report: Report): Rea
     const section = sectionOf(input[part])
     for (const kind of ['fallbacks', 'context_window_fallbacks', 'content_policy_fallbacks']) {
       for (const [index, entry] of listOf(section[kind]).entries()) {
-        for (const [name, written] of Object.entries(sectionOf(entry))) {
-          const key = `${part}.${kind}[${index}].${name}`
+        for (const [given, written] of Object.entries(sectionOf(entry))) {
+          const key = `${part}.${kind}[${index}].${given}`
+          const name = plainName(given)
           const others = [written].flat().map(nameOf)
           const known = others.filter((one): one is string => one !== undefined && isKnown(one) && one !== name)
           const isGeneric = name === '*' && !names.has('*')
@@ -53,15 +54,19 @@ export function readFallbacks(input: Section, names: Names, report: Report): Rea
 }
 
 /** A fallback is a name, or a section with a `model`. */
-const nameOf = (value: unknown): string | undefined => textOf(value) ?? textOf(sectionOf(value).model)
+function nameOf(value: unknown): string | undefined {
+  const name = textOf(value) ?? textOf(sectionOf(value).model)
+  return name && plainName(name)
+}
 
 /** Virtual models of `model_group_alias`. */
 export function readAliases(input: Section, pools: Pools, report: Report): Section[] {
   const virtual: Section[] = []
   for (const part of PARTS) {
-    for (const [alias, target] of Object.entries(sectionOf(sectionOf(input[part]).model_group_alias))) {
-      const name = String(isSection(target) ? target.model : target)
-      const key = `${part}.model_group_alias.${alias}`
+    for (const [given, target] of Object.entries(sectionOf(sectionOf(input[part]).model_group_alias))) {
+      const name = nameOf(target) ?? ''
+      const alias = plainName(given)
+      const key = `${part}.model_group_alias.${given}`
       const use = pools.has(name) && !name.includes('*') ? [name] : pools.targetsOf(name)
       if (!NAME.test(alias) || alias.split('*').length > 2 || pools.isTaken(alias) || use.length === 0) {
         report.lost(key, 'the name is taken or wrong, or its model is missing')
@@ -70,7 +75,8 @@ export function readAliases(input: Section, pools: Pools, report: Report): Secti
       pools.take(alias)
       const isHidden = sectionOf(target).hidden === true
       virtual.push({ id: alias, ...(isHidden && { hidden: true }), use })
-      report.carried(key, 'a virtual model')
+      if (alias === given) report.carried(key, 'a virtual model')
+      else report.changed(key, 'clients call it without the marks on its letters')
     }
   }
   return virtual

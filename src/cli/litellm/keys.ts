@@ -4,12 +4,12 @@ import type { Admin } from '../admin.ts'
 import { Failure } from '../io.ts'
 import type { Accounts } from './key-source.ts'
 import type { Report } from './report.ts'
-import { listOf, type Section, sectionOf, textOf } from './sections.ts'
+import { listOf, plainName, type Section, sectionOf, textOf } from './sections.ts'
 
 /** Organization and project of keys without a team, which each gateway has. */
 const DEFAULT = 'default'
 /** Lists that allow every model. */
-const ALL_MODELS = ['all-team-models', 'all-proxy-models']
+const ALL_MODELS: readonly unknown[] = ['all-team-models', 'all-proxy-models', '*']
 const HOUR_S = 3600
 /** Seconds up to which a span counts as each period. */
 const PERIODS = [
@@ -71,9 +71,9 @@ function teamOf(team: Section, at: string, report: Report): Place {
   report.lost(at, 'projects have no such setting')
   for (const name of ['team_id', 'team_alias', 'organization_id']) report.carried(`${at}.${name}`, 'the project')
   report.carried(`${at}.models`, 'the models of its keys that name none')
-  for (const name of ['max_budget', 'budget_duration', 'spend']) {
-    report.lost(`${at}.${name}`, 'projects have no spending limit; set one of each key or member')
-  }
+  if (limitOf(team, at, report).limit !== undefined)
+    report.changed(`${at}.max_budget`, 'a limit of each of its keys without one; together they may spend more')
+  report.lost(`${at}.spend`, 'each key brings its own')
   for (const name of ['members', 'members_with_roles', 'admins'])
     report.lost(`${at}.${name}`, 'owners of keys become members')
   report.carried(`${at}.blocked`, 'an archived project')
@@ -159,13 +159,18 @@ function convertKey(
 /** A key with what its team and its owner say of it. */
 function joined(key: Section, team: Section = {}, user: Section = {}): Section {
   const own = listOf(key.models)
-  const isOwn = own.length > 0 && !own.includes('all-team-models')
+  // LiteLLM holds a key to the models of its team, too.
+  const isOwn = own.length > 0 && !own.some(one => ALL_MODELS.includes(one))
   return {
     ...key,
     team_alias: key.team_alias ?? team.team_alias,
     organization_id: key.organization_id ?? key.org_id ?? team.organization_id,
     user_email: key.user_email ?? user.user_email,
     models: isOwn ? own : listOf(team.models).length > 0 ? team.models : own,
+    isTeamKnown: Object.keys(team).length > 0,
+    ...((key.max_budget ?? undefined) === undefined && amountOf(team.max_budget) !== undefined
+      ? { max_budget: team.max_budget, budget_duration: team.budget_duration, isTeamLimit: true }
+      : {}),
   }
 }
 
@@ -201,14 +206,15 @@ function expiryOf({ expires }: Section, at: string, report: Report): Section {
   return { expiresAt: time }
 }
 
-function limitOf({ max_budget, budget_duration }: Section, at: string, report: Report): Section {
+function limitOf({ max_budget, budget_duration, isTeamLimit }: Section, at: string, report: Report): Section {
   const limit = amountOf(max_budget)
   if (limit === undefined) {
     report.lost(`${at}.max_budget`, 'it is no amount')
     report.lost(`${at}.budget_duration`, 'it means nothing without max_budget')
     return {}
   }
-  report.carried(`${at}.max_budget`, 'a limit of the key')
+  if (isTeamLimit) report.changed(`${at}.max_budget`, 'the limit of its team')
+  else report.carried(`${at}.max_budget`, 'a limit of the key')
   const [, count, unit = ''] = /^(\d+)(mo|[smhdw])$/.exec(textOf(budget_duration) ?? '') ?? []
   if (count === undefined) {
     report.lost(`${at}.budget_duration`, 'the limit holds for all time')
@@ -239,10 +245,13 @@ function ratesOf(key: Section, at: string, report: Report): Section {
   return rates
 }
 
-function modelsOf({ models }: Section, at: string, report: Report): readonly string[] | undefined {
-  const named = listOf(models).filter((one): one is string => textOf(one) !== undefined)
+function modelsOf({ models, isTeamKnown }: Section, at: string, report: Report): readonly string[] | undefined {
+  const named = listOf(models)
+    .filter((one): one is string => textOf(one) !== undefined)
+    .map(plainName)
   if (named.length === 0 || named.some(one => ALL_MODELS.includes(one))) {
-    if (named.includes('all-team-models')) report.changed(`${at}.models`, 'all models: those of its team are not known')
+    if (named.includes('all-team-models') && !isTeamKnown)
+      report.changed(`${at}.models`, 'all models: those of its team are not known')
     else report.carried(`${at}.models`, 'all models')
     return undefined
   }

@@ -2,8 +2,8 @@
 import { addressOf, authOf } from './cloud.ts'
 import { type Deployment, mappingOf, modelOf, packagedModel } from './models.ts'
 import { settingsOf } from './params.ts'
-import { OPENAI_WIRES } from './providers.ts'
-import { isSection, type Section, textOf } from './sections.ts'
+import { headOf } from './providers.ts'
+import { isSection, type Section } from './sections.ts'
 import type { Variables } from './variables.ts'
 
 /** Parameters that say where a request is sent, and how. Deployments that share them share a manifest. */
@@ -103,10 +103,7 @@ export class Catalogue {
 
   #head(id: string, { upstream, params }: Deployment): Section {
     const { provider, manifest } = upstream
-    const { models, open, discover, enabled, priced_at, base_url, auth, organizations, ...rest } = manifest
-    const base = textOf(params.api_base) ?? textOf(params.base_url)
-    const isOther = provider === 'openai' && base !== undefined && !base.includes('api.openai.com')
-    const head = isOther ? { wires: OPENAI_WIRES, inline_media: true } : rest
+    const head = headOf(upstream, params)
     const place = { id, provider, params, manifest, variables: this.#variables }
     const address = { ...addressOf(place), auth: authOf(place) }
     const settings = settingsOf(params, head, id, this.#variables)

@@ -109,6 +109,13 @@ const supportsOf = (deployment: Deployment): readonly string[] => {
 /** Models that think, whose deployments at OpenAI and Azure take requests of the Responses API. */
 const THINKS = /^(?:o\d|gpt-[5-9])/
 
+/** Wires of models at Vertex AI that have methods of their own, by what their names hold. */
+const VERTEX_WIRES: readonly (readonly [RegExp, operation: string, wire: string])[] = [
+  [/imagen/, 'images', 'vertex.imagen'],
+  [/gemini-embedding-[2-9]/, 'embeddings', 'gemini.vertex-embed-content'],
+  [/embed/, 'embeddings', 'gemini.vertex-embeddings'],
+]
+
 function unknownMapping(deployment: Deployment): Section {
   const { upstream, info } = deployment
   const { open, wires } = upstream.manifest
@@ -120,6 +127,8 @@ function unknownMapping(deployment: Deployment): Section {
   const base = textOf(info.base_model)?.replace(/^.*\//, '') ?? upstream.model
   if (operation === 'chat' && wiresOf.chat === 'openai.responses' && !THINKS.test(base)) own.chat = 'openai.chat'
   if (operation !== 'chat' && isOpenai && wiresOf[operation] === undefined) own[operation] = OPENAI_WIRES[operation]!
+  const ofVertex = upstream.provider === 'google-vertex' ? VERTEX_WIRES.find(([look]) => look.test(base)) : undefined
+  if (ofVertex?.[1] === operation) own[operation] = ofVertex[2]
   return { ...(modeOf(deployment) === 'chat' && rest), ...(Object.keys(own).length > 0 && { wires: own }) }
 }
 

@@ -3,7 +3,7 @@ import type { Catalogue } from './manifests.ts'
 import type { Deployment } from './models.ts'
 import { defaultsOf } from './params.ts'
 import type { Report } from './report.ts'
-import type { Section } from './sections.ts'
+import { type Section, sectionOf, textOf } from './sections.ts'
 
 /** Names that models of ours may have. `auto` is reserved. */
 export const NAME = /^(?!auto$)[!-~](?:[ -~]{0,126}[!-~])?$/
@@ -23,20 +23,47 @@ export function patternOf(names: Iterable<string>, name: string): string | undef
   return [...names].filter(fits).sort((one, other) => other.length - one.length)[0]
 }
 
+const STRATEGIES: Readonly<Record<string, string>> = {
+  'simple-shuffle': 'weight',
+  'latency-based-routing': 'latency',
+  'cost-based-routing': 'price',
+}
+
+/** The strategy of virtual models for `router_settings.routing_strategy`: `weight` for what has no other like it. */
+export function readStrategy({ router_settings }: Section, report: Report): string {
+  const written = textOf(sectionOf(router_settings).routing_strategy)
+  const known = written !== undefined && Object.hasOwn(STRATEGIES, written) ? STRATEGIES[written] : undefined
+  const key = 'router_settings.routing_strategy'
+  if (known) report.carried(key, 'the strategy of virtual models')
+  else report.changed(key, 'deployments are drawn by weight')
+  report.changed('router_settings.enable_weighted_failover', 'targets that were not drawn follow as they are written')
+  return known ?? 'weight'
+}
+
+interface Pooled {
+  readonly names: Names
+  /** Names to try after a name, by it. */
+  readonly fallbacks: ReadonlyMap<string, readonly string[]>
+  /** Strategy of the virtual models whose deployments have no order. */
+  readonly strategy: string
+}
+
 /** Builds a pool of targets for each name. */
 export class Pools {
   readonly #names: Names
   readonly #fallbacks: ReadonlyMap<string, readonly string[]>
   readonly #catalogue: Catalogue
   readonly #report: Report
+  readonly #strategy: string
   readonly #taken: Set<string>
   readonly #virtual: Section[] = []
   /** The targets that stand for the deployments of a name without its fallbacks. */
   readonly #targets = new Map<string, readonly string[]>()
 
-  constructor(names: Names, fallbacks: ReadonlyMap<string, readonly string[]>, catalogue: Catalogue, report: Report) {
+  constructor({ names, fallbacks, strategy }: Pooled, catalogue: Catalogue, report: Report) {
     this.#names = names
     this.#fallbacks = fallbacks
+    this.#strategy = strategy
     this.#catalogue = catalogue
     this.#report = report
     this.#taken = new Set(names.keys())
@@ -80,7 +107,8 @@ export class Pools {
   /** Adds the models of a name, and resolves with the targets that stand for all of them. */
   async #add(name: string, written: readonly Deployment[]): Promise<readonly string[]> {
     const deployments = written.toSorted((a, b) => orderOf(a) - orderOf(b) || 0)
-    const isOrdered = deployments.some(one => Number.isFinite(orderOf(one)))
+    const orders = new Set(deployments.map(orderOf))
+    const isOrdered = orders.size > 1
     const isPattern = name.includes('*')
     const isAlone = deployments.length === 1
     const all = deployments.map(deployment => ({
@@ -89,18 +117,21 @@ export class Pools {
     }))
     const isPlain = isAlone && Object.keys(all[0]!.defaults).length === 0 && !isPattern
     const isHidden = !isPlain || this.#fallbacks.has(name)
-    const use: Section[] = []
+    const ofOrder = new Map<number, Section[]>()
+    let count = 0
     for (const { deployment, defaults } of all) {
+      count++
+      const order = orderOf(deployment)
+      const isShared = deployments.filter(one => orderOf(one) === order).length > 1 && !(isPattern && isOrdered)
       this.#report.carried(`${deployment.at}.litellm_params.order`, 'the order of the targets')
       const target = await this.#targetFor(name, deployment, isHidden)
-      const weight = isOrdered || isAlone ? {} : weightOf(deployment, this.#report)
-      if (isAlone || Object.keys(defaults).length === 0) use.push({ model: target, ...weight })
-      else {
-        const preset = this.#freeId(`${name}.${use.length + 1}`)
-        this.#virtual.push({ id: preset, hidden: true, use: [target], defaults })
-        use.push({ model: preset, ...weight })
-      }
+      const weight = isShared && this.#strategy === 'weight' ? weightOf(deployment, this.#report) : {}
+      const preset = isAlone || Object.keys(defaults).length === 0 ? undefined : this.#freeId(`${name}.${count}`)
+      if (preset !== undefined) this.#virtual.push({ id: preset, hidden: true, use: [target], defaults })
+      ofOrder.set(order, [...(ofOrder.get(order) ?? []), { model: preset ?? target, ...weight }])
     }
+    const groups = [...ofOrder.values()]
+    const use = isOrdered && !isPattern ? groups.map(group => this.#ofGroup(name, group)) : groups.flat()
     const { defaults } = all[0]!
     const hasDefaults = isAlone && Object.keys(defaults).length > 0
     const isFinal = !this.#fallbacks.has(name)
@@ -111,11 +142,25 @@ export class Pools {
     this.#virtual.push({
       id,
       ...(!isFinal && { hidden: true }),
-      ...(!isAlone && !isOrdered && { strategy: 'weight' }),
+      ...(!isAlone && !isOrdered && { strategy: this.#strategy }),
       use: use.map(one => (Object.keys(one).length === 1 ? one.model : one)),
       ...(hasDefaults && { defaults }),
     })
     return isPattern ? targets : [id]
+  }
+
+  /** The target that stands for the deployments of one order: they are drawn by weight. */
+  #ofGroup(name: string, group: readonly Section[]): Section {
+    if (group.length === 1) return group[0]!
+    const id = this.#freeId(`${name}.share`)
+    const isPlain = group.every(one => Object.keys(one).length === 1)
+    this.#virtual.push({
+      id,
+      hidden: true,
+      strategy: this.#strategy,
+      use: isPlain ? group.map(one => one.model) : group,
+    })
+    return { model: id }
   }
 
   async #targetFor(name: string, deployment: Deployment, isHidden: boolean): Promise<string> {

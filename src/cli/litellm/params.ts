@@ -34,13 +34,20 @@ export function defaultsOf({ params, upstream, info, at }: Deployment, report: R
     field => params[field] !== undefined && params[field] !== null && isPlain(field, params[field]),
   )
   for (const field of given) report.carried(`${at}.litellm_params.${field}`, 'defaults of a virtual model')
-  return Object.fromEntries(given.map(field => [field, params[field]]))
+  return Object.fromEntries(given.map(field => [field, params[field] === 'disable' ? 'none' : params[field]]))
 }
 
 const NUMBERS = new Set(['temperature', 'top_p', 'frequency_penalty', 'presence_penalty', 'speed'])
 const COUNTS = new Set(['max_tokens', 'max_completion_tokens', 'n', 'dimensions'])
+/** Words that fields of our requests take; `disable` is LiteLLM's word for no effort. */
+const WORDS: Readonly<Record<string, readonly unknown[]>> = {
+  reasoning_effort: ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max', 'disable'],
+  verbosity: ['low', 'medium', 'high'],
+  encoding_format: ['float', 'base64'],
+}
 const isPlain = (field: string, value: unknown): boolean => {
   if (NUMBERS.has(field)) return typeof value === 'number'
+  if (Object.hasOwn(WORDS, field)) return WORDS[field]!.includes(value)
   if (COUNTS.has(field)) return Number.isSafeInteger(value) && Number(value) > 0
   return field === 'response_format' ? isSection(value) || textOf(value) !== undefined : textOf(value) !== undefined
 }
@@ -132,7 +139,14 @@ export function noteDeployment(written: Section, deployment: Deployment, head: S
   ]) {
     report.lost(key(name), 'write the role in a profile and name it with profile; see docs/providers.md')
   }
-  for (const name of ['api_key', 'azure_ad_token', 'aws_access_key_id', 'aws_secret_access_key', 'aws_session_token']) {
+  for (const name of [
+    'api_key',
+    'azure_ad_token',
+    'aws_access_key_id',
+    'aws_secret_access_key',
+    'aws_session_token',
+    'aws_bearer_token_bedrock',
+  ]) {
     noteSecret(key(name), params[name], report)
   }
   if (written.vertex_credentials !== undefined)

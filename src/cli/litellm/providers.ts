@@ -27,6 +27,7 @@ const PROVIDERS: Readonly<Record<string, string>> = {
   volcengine: 'bytedance',
   jina_ai: 'jina',
   codestral: 'mistral',
+  'text-completion-codestral': 'mistral',
 }
 
 /** Addresses and variables of further services that speak the API of OpenAI. */
@@ -107,6 +108,14 @@ function packagedOf(prefix: string, model: string, mode: unknown): string {
   if (prefix === 'azure_ai' && model.startsWith('claude')) return 'azure-anthropic'
   if (own === 'aws-bedrock' && (mode === 'rerank' || /rerank/.test(model))) return 'aws-bedrock-rerank'
   return own
+}
+
+/** A packaged manifest without what others say; only the wires of an API where `api_base` is not that of OpenAI. */
+export function headOf({ provider, manifest }: Upstream, params: Section): Section {
+  const { models, open, discover, enabled, priced_at, base_url, auth, organizations, ...rest } = manifest
+  const base = textOf(params.api_base) ?? textOf(params.base_url)
+  const isOther = provider === 'openai' && base !== undefined && !base.includes('api.openai.com')
+  return isOther ? { wires: OPENAI_WIRES, inline_media: true } : rest
 }
 
 /** A service without a packaged manifest that is taken to speak the API of OpenAI. */

@@ -11,3 +11,6 @@ export const sectionOf = (value: unknown): Section => (isSection(value) ? value 
 export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 /** Undefined for an empty text and anything else. */
 export const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value ? value : undefined)
+
+/** A name of a model without marks on its letters: names of models are printable ASCII. */
+export const plainName = (name: string): string => name.normalize('NFKD').replace(/\p{M}/gu, '')
