@@ -179,6 +179,88 @@ t.test('the shape of a list tells its source, and prices per token are exact', a
   )
 })
 
+const media = `provider: acme
+name: Acme
+base_url: https://api.acme.example/v1
+auth: { scheme: none }
+wires: { chat: openai.chat, images: openai.images, speech: openai.speech, transcriptions: openai.transcriptions, ocr: mistral.ocr, videos: openai.videos }
+models:
+  - { model: draw, pricing: { per_image: { default: "0.05" } }, priced_from: litellm }
+  - { model: sizes, priced_from: litellm, unpriced: allow }
+  - { model: pixels, priced_from: litellm, unpriced: allow }
+  - { model: tokens, pricing: { prompt: "5", completion: "40" }, priced_from: litellm }
+  - { model: hear, pricing: { input_audio_hour: "0.36" }, priced_from: litellm }
+  - { model: say, pricing: { prompt: "16" }, priced_from: litellm }
+  - { model: read, pricing: { ocr_page: "0.001" }, priced_from: litellm }
+  - { model: film, pricing: { per_second: { default: "0.1", 1080p: "0.2" } }, priced_from: litellm }
+`
+const outputs = {
+  draw: 'image',
+  sizes: 'image',
+  pixels: 'image',
+  tokens: 'image',
+  hear: 'text',
+  say: 'audio',
+  read: 'text',
+  film: 'video',
+}
+const kinds = { image: 'images', audio: 'speech', video: 'videos', text: 'transcriptions' } as const
+
+t.test('prices of images, pages, seconds and characters are compared and written', async t => {
+  const image = { litellm_provider: 'acme', mode: 'image_generation' }
+  const list = {
+    draw: { ...image, output_cost_per_image: 0.04 },
+    '1024-x-1024/sizes': { ...image, input_cost_per_image: 0.04 },
+    'acme/standard/1024-x-1792/acme/sizes': { ...image, input_cost_per_image: 0.08 },
+    'hd/1024-x-1024/sizes': { ...image, input_cost_per_image: 0.12 },
+    '1024-x-1024/50-steps/sizes': { ...image, output_cost_per_image: 0.9 },
+    '256-x-256/pixels': { ...image, input_cost_per_pixel: 2.4414e-7, output_cost_per_pixel: 0 },
+    tokens: { ...image, output_cost_per_image: 0.04 },
+    hear: {
+      litellm_provider: 'acme',
+      mode: 'audio_transcription',
+      input_cost_per_second: 0.00011,
+      output_cost_per_second: 0,
+    },
+    say: { litellm_provider: 'acme', mode: 'audio_speech', input_cost_per_character: 1.5e-5 },
+    read: { litellm_provider: 'acme', mode: 'ocr', ocr_cost_per_page: 0.002, annotation_cost_per_page: 0.003 },
+    film: { litellm_provider: 'acme', mode: 'video_generation', output_cost_per_video_per_second: 0.15 },
+  }
+  const entries = Object.entries(outputs).map(([id, output]) => {
+    const operation = id === 'read' ? 'ocr' : kinds[output as keyof typeof kinds]
+    return { id, name: id, family: 'acme', operations: [operation], input: ['text'], output: [output] }
+  })
+  const dir = t.testdir({
+    ...folder(list),
+    config: { 'gateway.yaml': gateway, 'models.d': { 'acme.yaml': JSON.stringify({ models: entries }) } },
+    'providers.d': { 'acme.yaml': media },
+  })
+  const first = await synced(dir, '--write')
+  t.equal(first.code, 0, first.err)
+  t.strictSame(
+    first.result.changed.flatMap(({ model, changes }) =>
+      changes.map(({ field, from, to }) => [model, field, from, to]),
+    ),
+    [
+      ['draw', 'per_image.default', '0.05', '0.04'],
+      ['sizes', 'per_image.hd/1024x1024', null, '0.12'],
+      ['sizes', 'per_image.1024x1792', null, '0.08'],
+      ['sizes', 'per_image.1024x1024', null, '0.04'],
+      ['pixels', 'per_image.256x256', null, '0.01599995904'],
+      ['hear', 'input_audio_hour', '0.36', '0.396'],
+      ['say', 'prompt', '16', '15'],
+      ['read', 'ocr_page', '0.001', '0.002'],
+      ['read', 'ocr_page_annotated', null, '0.003'],
+      ['film', 'per_second.default', '0.1', '0.15'],
+    ],
+  )
+  const text = readFileSync(join(dir, 'providers.d/acme.yaml'), 'utf8')
+  t.match(text, /per_second: \{ default: "0\.15", 1080p: "0\.2" \}/)
+  t.match(text, '5", completion: "40"', 'what is paid by tokens is not paid by the image, too')
+  t.match((await synced(dir)).result, { changed: [], written: [] })
+  t.equal((await gatewayctl(dir, 'check')).code, 0)
+})
+
 t.test('a packaged offer gets an entry in a manifest that extends its own', async t => {
   const list = { mistral: { models: { 'mistral-large-2512': { cost: { input: 0.6, output: 1.5 } } } } }
   const dir = t.testdir({

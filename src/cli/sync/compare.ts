@@ -2,10 +2,9 @@
 import type { ConfigFiles } from '../../config/load.ts'
 import type { ModelEntry } from '../../config/schemas/models.ts'
 import type { MappingEntry } from '../../config/schemas/offer.ts'
-import { tokenPriceKeys } from '../../config/schemas/pricing.ts'
 import { mappingsIn, type ProviderFile } from '../../config/schemas/provider.ts'
 import { formatDecimal, parseDecimal } from '../../core/money.ts'
-import type { Listed, PriceList, Prices, TokenKey } from './source.ts'
+import { type Listed, type PriceList, type Prices, type TokenKey, UNIT_PLACES } from './source.ts'
 
 /** One value that differs. Prices are USD per million tokens. */
 export interface Difference {
@@ -36,8 +35,6 @@ export interface Comparison {
   /** Models of the list that cannot be added: no wire for them, or another offer has the name. */
   readonly skipped: string[]
 }
-
-const PLACES = 6
 
 /** `hasEntry`: whether the operator's own files have an entry of a provider for a model. */
 export function compare(
@@ -89,29 +86,41 @@ function place({ provider, entry, found, isOwn, label, today }: Placed, model: M
 }
 
 /** The shortest form of a written price. */
-const plain = (text: string): string => formatDecimal(parseDecimal(text, PLACES), PLACES)
+const plain = (text: string): string => formatDecimal(parseDecimal(text, UNIT_PLACES), UNIT_PLACES)
+
+/** Prices as a list has them: those of a map by `map.key`. */
+function flat({ per_image, per_second, ...pricing }: NonNullable<MappingEntry['pricing']>): Written {
+  const ofMap = (name: string, map: Readonly<Record<string, string>> = {}) =>
+    Object.fromEntries(Object.entries(map).map(([key, price]) => [`${name}.${key}`, price]))
+  return { ...pricing, ...ofMap('per_image', per_image), ...ofMap('per_second', per_second) }
+}
+
+const kindOf = (key: string): string => key.split('.', 1)[0]!
 
 function priceChanges(
-  { pricing = {}, pricing_tiers: tiers }: MappingEntry,
-  { prices, tiers: theirs }: Listed,
+  { pricing, pricing_tiers: tiers }: MappingEntry,
+  { prices, ofUnits, tiers: theirs }: Listed,
 ): Difference[] {
-  const changes = differing(pricing, prices, '')
+  const own = flat(pricing ?? {})
+  const kinds = new Set(Object.keys(prices).map(kindOf))
+  // An offer that is paid by something else would be paid twice.
+  if (ofUnits && Object.keys(own).some(key => !kinds.has(kindOf(key)))) return []
+  const changes = differing(own, prices, '')
   for (const { above, prices } of theirs) {
     // The bounds of two lists may differ by one token.
     const tier = tiers.find(one => Math.abs(one.above_prompt_tokens - above) <= 1)
-    changes.push(...differing(tier ?? {}, prices, `above ${above}: `))
+    changes.push(...differing((tier ?? {}) as Written, prices, `above ${above}: `))
   }
   return changes
 }
 
-type Written = { readonly [K in TokenKey]?: string | undefined }
+type Written = Readonly<Record<string, string | undefined>>
 
 function differing(own: Written, theirs: Prices, before: string): Difference[] {
-  return tokenPriceKeys.flatMap(key => {
-    const to = theirs[key]
+  return Object.entries(theirs).flatMap(([key, to]) => {
     const from = own[key]
     if (to === undefined || (from !== undefined && plain(from) === to)) return []
-    if (from === undefined && isImplied(key, to, theirs)) return []
+    if (from === undefined && isImplied(key as TokenKey, to, theirs)) return []
     return [{ field: before + key, from: from ?? null, to }]
   })
 }

@@ -5,8 +5,10 @@ import { isObject, type Json } from '../../json/json.ts'
 import { Failure } from '../io.ts'
 
 export type TokenKey = (typeof tokenPriceKeys)[number]
-/** USD per million tokens as the shortest decimals. */
-export type Prices = Partial<Record<TokenKey, string>>
+/** Prices in USD per unit; those with a point stand in a map, by the key behind it. */
+export type UnitKey = 'ocr_page' | 'ocr_page_annotated' | 'input_audio_hour' | `${'per_image' | 'per_second'}.${string}`
+/** USD per million tokens, or characters of speech, or per unit as the shortest decimals. */
+export type Prices = Partial<Record<TokenKey | UnitKey, string>>
 
 /** A model of a list. */
 export interface Listed {
@@ -16,6 +18,8 @@ export interface Listed {
   readonly id: string
   readonly name: string
   readonly prices: Prices
+  /** The prices are those of images, pages, seconds or characters: an offer that is paid by tokens has no like. */
+  readonly ofUnits?: boolean
   readonly tiers: readonly { readonly above: number; readonly prices: Prices }[]
   readonly context: number | undefined
   readonly output: number | undefined
@@ -71,19 +75,19 @@ const PLACES = 6
 const MAX_PRICE = 1e9
 
 /**
- * A price as a decimal with at most six places: the number's shortest form, moved by `shift` places. What binary numbers add
- * behind the twelfth place is rounded away. Undefined for what is no price.
+ * A price as a decimal with at most `kept` places: the number's shortest form, moved by `shift` places. What binary numbers add
+ * behind the last place is rounded away. Undefined for what is no price.
  */
-export function priceOf(value: unknown, shift: number): string | undefined {
+export function priceOf(value: unknown, shift: number, kept = PLACES): string | undefined {
   if (typeof value !== 'number' || !(value >= 0 && value <= MAX_PRICE)) return undefined
   const [mantissa = '', power = '0'] = String(value).split('e')
   const [whole = '', fraction = ''] = mantissa.split('.')
   // `whole + fraction` stands for the value without its point; so many places are kept of it.
-  const places = Number(power) + shift + PLACES - fraction.length
+  const places = Number(power) + shift + kept - fraction.length
   const digits = BigInt(whole + fraction)
   const divisor = 10n ** BigInt(Math.max(0, -places))
   const amount = (digits * 10n ** BigInt(Math.max(0, Math.min(places, 400))) + divisor / 2n) / divisor
-  return amount > BigInt(MAX_PRICE) * 10n ** BigInt(PLACES) ? undefined : formatDecimal(amount, PLACES)
+  return amount > BigInt(MAX_PRICE) * 10n ** BigInt(kept) ? undefined : formatDecimal(amount, kept)
 }
 
 const OF_MODELS_DEV: Partial<Record<TokenKey, string>> = {
@@ -129,7 +133,7 @@ export function readList(text: string, where: string, today: string): PriceList 
   }
   const entries = isObject(value) ? Object.entries(value).filter((one): one is [string, Json] => isObject(one[1])) : []
   if (entries.some(([, one]) => typeof one.litellm_provider === 'string')) {
-    return { label: 'litellm', models: entries.flatMap(([name, one]) => ofLiteLlm(name, one, today)) }
+    return { label: 'litellm', models: merged(entries.flatMap(([name, one]) => ofLiteLlm(name, one, today))) }
   }
   if (entries.some(([, one]) => isObject(one.models))) {
     return { label: 'models.dev', models: entries.flatMap(([name, one]) => ofModelsDev(name, one, today)) }
@@ -196,12 +200,77 @@ const sorted = (tiers: { above: number; prices: Prices }[]): Listed['tiers'] =>
     .sort((a, b) => a.above - b.above)
     .filter((tier, at, all) => at === 0 || tier.above !== all[at - 1]!.above)
 
+/** Decimals of USD per unit. */
+export const UNIT_PLACES = 12
+const HOUR_S = 3600
+/** A picture of no size that is named: the square of 1024 pixels. */
+const PIXELS = 1024 * 1024
+/** Names that begin with a size, such as `hd/1024-x-1024/dall-e-3`; none of those that cost by steps. */
+const SIZED = /^(?:(standard|hd|low|medium|high)\/)?(\d{2,5})-x-(\d{2,5})\/(?!(?:\d+|max)-steps\/)(.+)$/
+
+/** A size of pictures, with its key in a map of prices. */
+interface Size {
+  readonly key: string
+  readonly pixels: number
+}
+
+function sizeOf(quality: string | undefined, width: number, height: number): Size {
+  const size = `${width}x${height}`
+  return { key: quality === undefined || quality === 'standard' ? size : `${quality}/${size}`, pixels: width * height }
+}
+
+/** Prices of images, pages, seconds and characters; empty for models that the list prices by tokens. */
+function unitPricesIn(model: Json, { key: size, pixels }: Size = { key: 'default', pixels: PIXELS }): Prices {
+  const { mode } = model
+  const prices: Prices = {}
+  const set = (key: TokenKey | UnitKey, value: unknown, times = 1, shift = 0) => {
+    const product = typeof value === 'number' ? Number((value * times).toPrecision(15)) : undefined
+    const price = priceOf(product, shift, shift > 0 ? PLACES : UNIT_PLACES)
+    if (price !== undefined && price !== '0') prices[key] ??= price
+  }
+  if (mode === 'image_generation' || mode === 'image_edit') {
+    const key = `per_image.${size}` as const
+    set(key, model.output_cost_per_image)
+    set(key, model.input_cost_per_image)
+    set(key, model.input_cost_per_pixel, pixels)
+    set(key, model.output_cost_per_pixel, pixels)
+  } else if (mode === 'ocr') {
+    set('ocr_page', model.ocr_cost_per_page)
+    set('ocr_page_annotated', model.annotation_cost_per_page)
+  } else if (mode === 'audio_transcription') {
+    set('input_audio_hour', model.input_cost_per_second, HOUR_S)
+    set('input_audio_hour', model.output_cost_per_second, HOUR_S)
+  } else if (mode === 'audio_speech') set('prompt', model.input_cost_per_character, 1, PLACES)
+  else if (mode === 'video_generation') {
+    set('per_second.default', model.output_cost_per_video_per_second)
+    set('per_second.default', model.output_cost_per_second)
+  }
+  return prices
+}
+
+/** One entry for the sizes of a model, with all of their prices. */
+function merged(models: readonly Listed[]): Listed[] {
+  const found = new Map<string, Listed>()
+  for (const model of models) {
+    const key = `${model.provider}/${model.id}`
+    const known = found.get(key)
+    if (!known) found.set(key, model)
+    else if (known.ofUnits && model.ofUnits) found.set(key, { ...known, prices: { ...model.prices, ...known.prices } })
+  }
+  return [...found.values()]
+}
+
 const TIER = /_above_(\d{1,7})k_tokens$/
 
 function ofLiteLlm(name: string, model: Json, today: string): Listed[] {
   const { litellm_provider: given, mode } = model
   if (typeof given !== 'string' || name === 'sample_spec') return []
-  const id = name.startsWith(`${given}/`) ? name.slice(given.length + 1) : name
+  const bare = name.startsWith(`${given}/`) ? name.slice(given.length + 1) : name
+  const [, quality, width, height, sized] = SIZED.exec(bare) ?? []
+  const id = sized?.startsWith(`${given}/`) ? sized.slice(given.length + 1) : (sized ?? bare)
+  const ofTokens = pricesIn(model, OF_LITELLM, 6)
+  const size = sized === undefined ? undefined : sizeOf(quality, Number(width), Number(height))
+  const ofUnits = Object.keys(ofTokens).length > 0 ? {} : unitPricesIn(model, size)
   const bounds = new Set(Object.keys(model).flatMap(field => Number(TIER.exec(field)?.[1] ?? 0) || []))
   const date = typeof model.deprecation_date === 'string' ? model.deprecation_date : ''
   const flags = [
@@ -218,7 +287,8 @@ function ofLiteLlm(name: string, model: Json, today: string): Listed[] {
       provider: providerOf(given),
       id,
       name: id,
-      prices: pricesIn(model, OF_LITELLM, 6),
+      prices: { ...ofTokens, ...ofUnits },
+      ...(Object.keys(ofUnits).length > 0 && { ofUnits: true }),
       tiers: sorted(
         [...bounds].map(bound => ({
           above: bound * 1000,

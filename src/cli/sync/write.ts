@@ -84,7 +84,7 @@ export class Manifest {
   #setPrice(at: (string | number)[], key: string, to: string, { pricing = {} }: Entry): void {
     const path = [...at, 'pricing']
     if (!this.#isOwn(path)) this.#document.setIn(path, this.#document.createNode(pricing))
-    this.#document.setIn([...path, key], to)
+    this.#document.setIn([...path, ...key.split('.')], to)
   }
 
   #setTier(
