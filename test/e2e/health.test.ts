@@ -1,4 +1,4 @@
-/** What probes see of the stores: `GET /` (interface 2.8 and 4.1), and `/ready` and `/live` of the admin listener. */
+/** Tables what probes see of the stores: `GET /`, and `/ready` and `/live` of the admin listener. */
 import { readFileSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import t, { type Test } from 'tap'

@@ -336,7 +336,7 @@ t.test('requests in flight are those of all workers in status, in the list of no
   for (const stream of streams) await readEvents(stream)
 })
 
-t.test('the health of a provider is the worst that any worker knows of', async t => {
+t.test('the worst health that any worker sees of a provider is shown', async t => {
   await upstream.reset()
   await upstream.script('refusing', [{ status: 401 }])
   const body = { ...request, model: 'refused' }
