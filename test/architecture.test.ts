@@ -408,7 +408,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   demo: 200,
   egress: 1200,
   endpoints: 2100,
-  filters: 5960,
+  filters: 6030,
   http: 2600,
   jobs: 1800,
   json: 1000,

@@ -12,8 +12,8 @@ import type {
   LimitWatch,
   MoneyState,
   RateStanding,
-  Shortage,
 } from '../limits/alerts.ts'
+import type { LimitTerms, Shortage } from '../limits/money.ts'
 import { type AlertEntry, type AlertRule, compileAlerts, digestOf, WHOLE } from './rules.ts'
 import { creditsTold, rateTold, sentenceOf, spendTold, type Told } from './told.ts'
 
@@ -72,11 +72,11 @@ export class Alerts implements LimitWatch {
 
   /** Tells that a limit is used up where less than half of it is left, and too little for a request. */
   refused(
-    caller: AlertCaller & { readonly budgets: readonly Omit<LimitStanding, 'spent'>[] },
-    { exhausted, period, room, held }: Shortage,
+    caller: AlertCaller & { readonly budgets: readonly LimitTerms[] },
+    { exhausted, limitId, room, held }: Shortage,
   ): void {
     const isCredits = exhausted === 'credits'
-    const known = caller.budgets.find(one => one.of === exhausted && one.period === period)
+    const known = caller.budgets.find(({ id }) => id === limitId)
     for (const rule of this.#current()) {
       if (isCredits && rule.on === 'credits' && room + held < rule.below) this.#readCredits(caller)
       if (!known || rule.on !== 'limit') continue
@@ -184,4 +184,4 @@ export class Alerts implements LimitWatch {
   }
 }
 
-const limitOf = ({ id, of, limit, period, zone }: Omit<LimitStanding, 'spent'>) => ({ id, of, limit, period, zone })
+const limitOf = ({ id, of, limit, period, zone }: LimitTerms) => ({ id, of, limit, period, zone })

@@ -173,7 +173,7 @@ export interface EndUserOptions {
   /** Path of a member of the body. */
   readonly field: string
   /** Limits what each may spend. */
-  readonly limit?: Pick<Budget, 'limit' | 'period'> | undefined
+  readonly limit?: Pick<Budget, 'limit' | 'period' | 'onLimit'> | undefined
 }
 
 /** The caller of an exchange: who it is, and what it may call. Set by the filter that finds it. */

@@ -1,6 +1,6 @@
 /** Alerts as settlements, rate limits and stores deal with them (docs/alerts.md). Money is nano-USD, times are Unix milliseconds. */
 
-import type { Period } from '../lib/period.ts'
+import type { LimitTerms, Shortage } from './money.ts'
 
 /** The caller whose request has used something up. */
 export interface AlertCaller {
@@ -15,13 +15,7 @@ export interface AlertCaller {
 }
 
 /** Spending of a money limit. */
-export interface LimitStanding {
-  readonly id: string
-  /** Kind of its subject, such as `key`. */
-  readonly of: string
-  readonly limit: bigint
-  readonly period: Period | 'total'
-  readonly zone: string
+export interface LimitStanding extends LimitTerms {
   readonly spent: bigint
 }
 
@@ -53,20 +47,12 @@ export interface RateStanding {
   readonly windowMs: number
 }
 
-/** A refusal of a hold for lack of money. */
-export interface Shortage {
-  readonly exhausted: string
-  readonly period: Period | 'total'
-  readonly room: bigint
-  readonly held: bigint
-}
-
 /** Watches limits and credits. No method throws or waits. */
 export interface LimitWatch {
   /** Whether the configuration has an alert. */
   readonly isOn: boolean
   settled(caller: AlertCaller, standing: MoneyState): void
-  refused(caller: AlertCaller & { readonly budgets: readonly Omit<LimitStanding, 'spent'>[] }, refusal: Shortage): void
+  refused(caller: AlertCaller & { readonly budgets: readonly LimitTerms[] }, shortage: Shortage): void
   counted(caller: AlertCaller, rate: RateStanding): void
 }
 

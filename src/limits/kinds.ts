@@ -44,6 +44,13 @@ export const rateKinds = [...Object.keys(windowKinds), 'concurrency'] as readonl
 /** Action at a limit: a 429, nothing but an alert, or another model. */
 export type OnLimit = 'refuse' | 'notify' | { readonly use: string }
 
+const USE = 'use:'
+/** Reads `refuse`, `notify` or `use:MODEL`. */
+export const onLimitOf = (text: string): OnLimit =>
+  text.startsWith(USE) ? { use: text.slice(USE.length) } : text === 'notify' ? text : 'refuse'
+/** Writes what `onLimitOf` reads. */
+export const onLimitText = (action: OnLimit): string => (typeof action === 'string' ? action : USE + action.use)
+
 /** Limits of one subject. */
 export type RateLimits = { readonly [K in RateKind]?: number | undefined } & {
   /** `refuse` where it is left out. */

@@ -109,6 +109,60 @@ export function limitContract(t: Test, make: MakeSubject): void {
     t.same(await subject.usage.check(), [])
   })
 
+  t.test('a limit that only notifies counts what passes it, and says so', async t => {
+    const subject = await make(t)
+    const limit = { amount: 100n, onLimit: 'notify' } as const
+    const { id, orgId, principal } = await keyed(subject, { limit, credits: 300n })
+    const key = await principal()
+    t.match(key.budgets, [{ onLimit: 'notify' }])
+    const first = await granted(subject, key, 90n)
+    t.notOk(first.passed, 'one with room passes nothing')
+    const second = await granted(subject, key, 30n, { least: 1n })
+    t.match(second, { amount: 30n, passed: [{ exhausted: 'key', period: 'total', room: 10n, held: 90n }] })
+    const more = await subject.ledger.extend(second, { principal: key, amount: 20n })
+    t.match(more, { amount: 50n, refused: undefined })
+    await settle(subject, key, first, 90n)
+    await settle(subject, key, second, 50n)
+    t.match((await granted(subject, key, 0n)).passed, [{ room: 0n }], 'what is free passes too')
+    t.match(await granted(subject, key, 200n, { least: 1n }), { amount: 160n, refused: { exhausted: 'credits' } })
+    t.match(await ask(subject, key, 1n), { exhausted: 'credits' }, 'credits are never passed')
+    t.equal((await subject.ledger.balance(orgId)).held, 160n)
+    t.strictSame((await subject.accounts.showKey(id)).limits[0]!.on_limit, 'notify')
+    t.same(await subject.usage.check(), [])
+  })
+
+  t.test('a limit of all that are asked for at once counts all where it notifies, and refuses as before else', async t => {
+    for (const onLimit of ['refuse', 'notify', { use: 'other' }] as const) {
+      const subject = await make(t)
+      const { orgId, principal } = await keyed(subject, { limit: { amount: 100n, onLimit }, credits: 900n })
+      const key = await principal()
+      const got = await Promise.all(Array.from({ length: 200 }, () => ask(subject, key, 7n)))
+      const held = got.filter(one => !('exhausted' in one)) as (Hold & { request: string })[]
+      t.equal(held.length, onLimit === 'notify' ? 128 : 14, JSON.stringify(onLimit))
+      t.equal((await subject.ledger.balance(orgId)).held, BigInt(held.length) * 7n)
+      await Promise.all(held.map(one => settle(subject, key, one, 7n)))
+      t.match((await subject.keys.status(key)).budgets, [{ spent: BigInt(held.length) * 7n, held: 0n }])
+      t.same(await subject.usage.check(), [])
+    }
+  })
+
+  t.test('a limit that uses another model has room for a whole request or none, and ends no answer', async t => {
+    const subject = await make(t)
+    const { id, principal } = await keyed(subject, { limit: { amount: 100n, onLimit: { use: 'other' } } })
+    const key = await principal()
+    const first = await granted(subject, key, 90n)
+    const [{ id: limitId }] = key.budgets as [Principal['budgets'][number]]
+    t.match(await ask(subject, key, 30n, { least: 1n }), { exhausted: 'key', limitId, room: 10n })
+    t.match(await subject.ledger.extend(first, { principal: key, amount: 30n }), { amount: 120n, refused: undefined })
+    await settle(subject, key, first, 120n)
+    const action = async (limit: LimitInput) =>
+      (await subject.accounts.updateKey(id, { limit: { set: limit } })).limits[0]!.on_limit
+    t.strictSame(await action({ amount: 120n }), { use: 'other' }, 'a raised limit keeps it')
+    t.equal(await action({ amount: 120n, onLimit: 'refuse' }), undefined)
+    t.match(await ask(subject, await principal(), 1n), { exhausted: 'key', limitId })
+    t.same(await subject.usage.check(), [])
+  })
+
   t.test('a recurring limit begins anew with each period of its zone', async t => {
     const subject = await make(t)
     const limit = { amount: 100n, period: 'day', zone: 'America/New_York' } as const

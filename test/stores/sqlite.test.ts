@@ -67,13 +67,13 @@ t.test('limits of a database that knew fewer kinds of them stay as they are', as
       INSERT INTO budgets (id, subject, kind, period, zone, amount, period_at, spent, held)
       VALUES ('b', ?, @kind, @period, @zone, @amount, 1, 2, 3)`)
     .run(keyId, facts)
-  const before = old.prepare('SELECT * FROM budgets').safeIntegers().all()
+  const [before] = old.prepare<[], object>('SELECT * FROM budgets').safeIntegers().all()
   old.close()
   const db = openDatabase(path)
   t.teardown(() => db.close())
-  t.same(db.prepare('SELECT * FROM budgets').safeIntegers().all(), before)
+  t.same(db.prepare('SELECT * FROM budgets').safeIntegers().all(), [{ ...before, on_limit: null }])
   const twice = () =>
-    db.prepare("INSERT INTO budgets SELECT 'c', subject, kind, period, zone, 1, 1, 0, 0 FROM budgets").run()
+    db.prepare("INSERT INTO budgets SELECT 'c', subject, kind, period, zone, 1, 1, 0, 0, NULL FROM budgets").run()
   t.throws(twice, { code: 'SQLITE_CONSTRAINT_UNIQUE' })
 })
 

@@ -5,7 +5,7 @@
  */
 
 import type { Period } from '../../lib/period.ts'
-import type { RateChange, RateLimits } from '../../limits/kinds.ts'
+import type { OnLimit, RateChange, RateLimits } from '../../limits/kinds.ts'
 import type { Money } from '../money.ts'
 import type { PlanName } from '../plan.ts'
 import type { KeyKind, PlanState, ProjectMode, Role } from './keys.ts'
@@ -105,6 +105,8 @@ export interface LimitInput {
   readonly period?: Period | undefined
   /** IANA time zone; UTC. */
   readonly zone?: string | undefined
+  /** Undefined: as before, `refuse` at first. */
+  readonly onLimit?: OnLimit | undefined
 }
 /** A limit with what counts against it; `resetsAt` is null for one of all time. */
 export interface LimitRecord {
@@ -114,6 +116,8 @@ export interface LimitRecord {
   readonly spent: Money
   readonly zone: string
   readonly resetsAt: string | null
+  /** `refuse` where it is left out. */
+  readonly on_limit?: OnLimit
 }
 /** A change of the limits: sets one, or drops the total or the periodic limit. */
 export type LimitChange = { readonly set: LimitInput } | { readonly drop: 'total' | 'period' }

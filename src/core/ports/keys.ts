@@ -1,6 +1,6 @@
 /** Callers, and what they may spend. */
-import type { Period } from '../../lib/period.ts'
 import type { OwnLimits } from '../../limits/kinds.ts'
+import type { LimitTerms } from '../../limits/money.ts'
 import type { Money } from '../money.ts'
 import type { PlanName } from '../plan.ts'
 
@@ -14,13 +14,8 @@ export type ProjectMode = 'credits' | 'api-keys' | 'hybrid'
 export type Role = 'owner' | 'admin' | 'developer'
 
 /** A limit on what a key may spend, all keys that one member made, a session, or on what is spent by a provider key. */
-export interface Budget {
-  readonly id: string
+export interface Budget extends LimitTerms {
   readonly of: 'key' | 'member' | 'session' | 'provider-key' | 'end-user'
-  readonly limit: Money
-  readonly period: Period | 'total'
-  /** IANA time zone in which its periods begin. */
-  readonly zone: string
 }
 
 /** An organization's coding plan. */

@@ -1,5 +1,6 @@
 /** Money that is reserved, charged and recorded. */
 import type { MoneyState } from '../../limits/alerts.ts'
+import type { Shortage } from '../../limits/money.ts'
 import type { Money } from '../money.ts'
 import type { Usage } from '../usage.ts'
 import type { Budget, Principal } from './keys.ts'
@@ -52,6 +53,8 @@ export interface Hold {
   readonly budgets: string | null
   /** Reason why less than `amount` is held. */
   readonly refused?: Exhausted | undefined
+  /** Limits with `notify` that have no room for it. */
+  readonly passed?: readonly Exhausted[] | undefined
 }
 
 /** Usage and cost of a running answer so far; null while the price is unknown. */
@@ -61,17 +64,12 @@ export interface Progress {
 }
 
 /** The budget without room for the attempt: the credits, the plan, or a limit. */
-export interface Exhausted {
+export interface Exhausted extends Shortage {
   readonly exhausted: Budget['of'] | 'plan' | 'premium' | 'credits'
   /** The end user whose limit it is. */
   readonly endUser?: string | undefined
-  readonly period: Budget['period']
   /** Unix milliseconds; undefined when that never happens by itself. */
   readonly resetsAt: number | undefined
-  /** Amount that could still be held; never below 0. */
-  readonly room: Money
-  /** Additional amount that would be available without the holds of other requests. */
-  readonly held: Money
 }
 
 /** One attempt of a finished request, as the request log shows it. Times are milliseconds. */
@@ -145,7 +143,10 @@ export interface RequestRow {
  * All reject with a GatewayError `billing_unavailable`.
  */
 export interface Ledger {
-  /** Reserves atomically: of every limit, and of the credits or the plan. Either all of them have room or none is touched. */
+  /**
+   * Reserves atomically: of every limit, and of the credits or the plan. Either all of them have room or none is touched.
+   * Limits with `notify` count the hold whether they have room or not.
+   */
   hold(request: HoldRequest): Promise<Hold | Exhausted>
   /**
    * Reserves up to `amount` more for a running attempt, from the payer of the hold. Returns the hold as of then; an

@@ -14,7 +14,7 @@ import {
   withSpending,
 } from '../rules/budgets.ts'
 import { bookedAt, currentPlan, exhaustedPlan, fundsOf, type PlanAccount, withUse } from '../rules/plans.ts'
-import type { BudgetAccounts, CreditAccounts, PlanAccounts } from '../rules/reservations.ts'
+import type { BudgetAccounts, CreditAccounts, Passed, PlanAccounts } from '../rules/reservations.ts'
 import type { Sql } from '../sql/sql.ts'
 import { jsonOf } from './json.ts'
 
@@ -109,8 +109,9 @@ class LockedLimits implements BudgetAccounts {
     }
   }
 
-  reserve(ids: readonly string[], amount: Money, now: number): Exhausted | undefined {
+  reserve(ids: readonly string[], amount: Money, now: number, passed?: Passed): Exhausted | undefined {
     for (const id of ids) {
+      if (passed?.has(id)) continue
       const account = this.#current(id, now)
       const exhausted = account && exhaustedBudget(account, amount, now)
       if (exhausted) return exhausted

@@ -81,10 +81,10 @@ export async function reserveAll(
   const results = requests.map(request => {
     const reserved = reservations.reserve(request, now)
     if ('exhausted' in reserved) return reserved
-    const { amount, funds, refused } = reserved
+    const { amount, funds, refused, passed } = reserved
     rows.push(wantedRow(request, { amount, wanted: amount, funds }))
     const { principal } = request
-    return { id: request.id, orgId: principal.orgId, amount, funds, budgets: countedOf(principal), refused }
+    return { id: request.id, orgId: principal.orgId, amount, funds, budgets: countedOf(principal), refused, passed }
   })
   await accounts.write(sql, [], now)
   if (rows.length > 0) await sql.query('SELECT add_holds_v1($1, $2, $3)', [jsonOf(rows), owner, now])

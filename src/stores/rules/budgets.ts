@@ -20,9 +20,9 @@ export function currentBudget(account: BudgetAccount, now: number): BudgetAccoun
 
 /** Why `amount` cannot be held of a current account. A reached limit also refuses free requests. */
 export function exhaustedBudget(account: BudgetAccount, amount: Money, now: number): Exhausted | undefined {
-  const { of, period, limit, spent, held } = account
+  const { id, of, period, limit, spent, held } = account
   if (spent < limit && spent + held + amount <= limit) return undefined
-  return { exhausted: of, period, resetsAt: periodEnd(account, now), ...roomIn(limit - spent, held) }
+  return { exhausted: of, limitId: id, period, resetsAt: periodEnd(account, now), ...roomIn(limit - spent, held) }
 }
 
 /** Returns the amount that is free now, and the amount that holds block; both are at least 0. */
@@ -46,12 +46,14 @@ export const withSpending = (account: BudgetAccount, held: Money, cost: Money): 
 
 /** A limit as of `now`, for clients and operators; `resetsAt` is undefined for a total limit. */
 export function budgetState(account: BudgetAccount, now: number): BudgetState {
-  const { id, of, limit, period, zone, spent, held } = currentBudget(account, now)
-  return { id, of, limit, period, zone, spent, held, resetsAt: periodEnd(account, now) }
+  const { id, of, limit, period, zone, onLimit, spent, held } = currentBudget(account, now)
+  return { id, of, limit, period, zone, onLimit, spent, held, resetsAt: periodEnd(account, now) }
 }
 
 /** A limit without its spending. */
-export const budgetOf = ({ id, of, limit, period, zone }: Budget): Budget => ({ id, of, limit, period, zone })
+export const budgetOf = ({ id, of, limit, period, zone, onLimit }: Budget): Budget => {
+  return { id, of, limit, period, zone, onLimit }
+}
 
 /** When the period of `now` ends, Unix milliseconds; undefined for a total limit. */
 export const periodEnd = ({ period, zone }: Budget, now: number): number | undefined =>

@@ -52,10 +52,18 @@ export function spentSince(at: number): SpentSince {
 }
 
 /** A limit as operators see it; `resetsAt` is null for a total limit. */
-export const limitRecord = ({ period, limit, spent, zone, resetsAt }: BudgetState): LimitRecord => ({
+export const limitRecord = ({
+  period,
+  limit,
+  spent,
+  zone,
+  resetsAt,
+  onLimit = 'refuse',
+}: BudgetState): LimitRecord => ({
   period,
   limit,
   spent,
   zone,
   resetsAt: resetsAt === undefined ? null : new Date(resetsAt).toISOString(),
+  ...(onLimit !== 'refuse' && { on_limit: onLimit }),
 })

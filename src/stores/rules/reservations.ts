@@ -1,6 +1,7 @@
 /** Reserves and releases the money of an attempt: in every limit, and in credits or the plan. */
 import type { Money } from '../../core/money.ts'
 import type { Allowance, Budget, Exhausted, Funds, Hold, HoldRequest, Principal } from '../../core/ports.ts'
+import type { OnLimit } from '../../limits/kinds.ts'
 import { type Bill, isPlan, NOTHING } from './settlement.ts'
 
 /** Balances of organizations. Like all methods here, called within a transaction. */
@@ -14,11 +15,14 @@ export interface CreditAccounts {
 }
 /** Spending and holds of limits, by id. Ignores deleted limits. */
 export interface BudgetAccounts {
-  /** Holds `amount` of all, or of none when one has no room. */
-  reserve(ids: readonly string[], amount: Money, now: number): Exhausted | undefined
+  /** Holds `amount` of all, or of none when one has no room. Those that are `passed` need none. */
+  reserve(ids: readonly string[], amount: Money, now: number, passed?: Passed): Exhausted | undefined
   /** Releases a hold and counts the cost in the current period. */
   release(ids: readonly string[], held: Money, cost: Money, now: number): void
 }
+/** Limits without room that hold nevertheless, by id. */
+export type Passed = ReadonlyMap<string, Exhausted>
+
 /** Limits of end users, which begin with their first hold. */
 export const begunByHold = ({ principal }: Pick<HoldRequest, 'principal'>): readonly Budget[] =>
   principal.budgets.filter(({ of }) => of === 'end-user')
@@ -39,6 +43,7 @@ interface Reserved {
   readonly funds: Funds
   /** Reason why the whole amount, without its spare part, is not held. */
   readonly refused: Exhausted | undefined
+  readonly passed?: readonly Exhausted[] | undefined
 }
 
 const NO_LIMITS: readonly string[] = []
@@ -50,6 +55,8 @@ export class Reservations {
   readonly #credits: CreditAccounts
   readonly #budgets: BudgetAccounts
   readonly #plans: PlanAccounts
+  /** Limits that the reservation under way has passed. */
+  #passed: Map<string, Exhausted> | undefined
 
   constructor(credits: CreditAccounts, budgets: BudgetAccounts, plans: PlanAccounts) {
     this.#credits = credits
@@ -67,20 +74,22 @@ export class Reservations {
     const funds = wanted.byok ? 'byok' : undefined
     const { amount, least = amount, spare = 0n } = wanted
     const take = (size: Money) => this.#take(wanted, size, limits, funds, now)
-    const taken = this.#most(amount + 2n * spare, least, take)
+    this.#passed = undefined
+    const taken = this.#most(wanted, amount + 2n * spare, least, take)
     if (!('funds' in taken) || taken.amount < amount) return taken
     const kept = amount + (taken.amount - amount) / 2n
     if (kept < taken.amount) {
       const over = { orgId: wanted.principal.orgId, amount: taken.amount - kept, funds: taken.funds }
       this.release({ ...over, budgets: limits.length === 0 ? null : JSON.stringify(limits) }, NOTHING, now)
     }
-    return { amount: kept, funds: taken.funds, refused: undefined }
+    return { amount: kept, funds: taken.funds, refused: undefined, passed: this.#beyond(kept) }
   }
 
-  /** Extends a hold from the source that pays for it. */
+  /** Extends a hold from the source that pays for it. No limit that does not refuse ends an answer. */
   extend({ funds, budgets }: Pick<OpenHold, 'funds' | 'budgets'>, wanted: Wanted, now: number): Reserved | Exhausted {
     const limits = budgets === null ? [] : (JSON.parse(budgets) as string[])
-    return this.#most(wanted.amount, 1n, amount => this.#take(wanted, amount, limits, funds, now))
+    this.#passed = undefined
+    return this.#most(wanted, wanted.amount, 1n, amount => this.#take(wanted, amount, limits, funds, now, true))
   }
 
   /** Releases a hold and takes its bill; returns the booking time of a plan's charge. */
@@ -92,12 +101,14 @@ export class Reservations {
   }
 
   /** Takes `amount`, or the room that all have if that is at least `least`. */
-  #most(amount: Money, least: Money, take: (amount: Money) => Funds | Exhausted): Reserved | Exhausted {
+  #most(wanted: Wanted, amount: Money, least: Money, take: (amount: Money) => Funds | Exhausted): Reserved | Exhausted {
     let refused: Exhausted | undefined
     for (let size = amount; ; size = refused.room) {
       const taken = take(size)
-      if (typeof taken === 'string') return { amount: size, funds: taken, refused }
-      if (taken.room < least || taken.room >= size) return taken
+      if (typeof taken === 'string') return { amount: size, funds: taken, refused, passed: this.#beyond(size) }
+      // Another model takes over as soon as its limit has no room for the whole amount.
+      const enough = typeof actionAt(wanted, taken) === 'object' ? wanted.amount : least
+      if (taken.room < enough || taken.room >= size) return taken
       refused = taken
     }
   }
@@ -109,12 +120,24 @@ export class Reservations {
     limits: readonly string[],
     funds: Funds | undefined,
     now: number,
+    isRunning = false,
   ): Funds | Exhausted {
-    const full = limits.length > 0 ? this.#budgets.reserve(limits, amount, now) : undefined
+    let full = limits.length > 0 ? this.#budgets.reserve(limits, amount, now, this.#passed) : undefined
+    while (full) {
+      const action = actionAt(wanted, full)
+      if (action === 'refuse' || (action !== 'notify' && !isRunning)) break
+      this.#passed = (this.#passed ?? new Map<string, Exhausted>()).set(full.limitId!, full)
+      full = this.#budgets.reserve(limits, amount, now, this.#passed)
+    }
     if (full) return full.exhausted === 'end-user' ? { ...full, endUser: wanted.principal.endUser } : full
     const taken = funds === 'byok' ? funds : this.#pay(wanted, amount, funds, now)
     if (typeof taken !== 'string') this.#budgets.release(limits, amount, 0n, now)
     return taken
+  }
+
+  /** Limits that have been passed by a hold of `size`. */
+  #beyond(size: Money): readonly Exhausted[] | undefined {
+    return this.#passed && [...this.#passed.values()].filter(({ room }) => room <= size)
   }
 
   #pay({ principal, allowance }: Wanted, amount: Money, funds: Funds | undefined, now: number): Funds | Exhausted {
@@ -128,6 +151,10 @@ export class Reservations {
     return { exhausted: 'credits', period: 'total', resetsAt: undefined, ...left }
   }
 }
+
+/** The action at a limit; `refuse` for what is no limit. */
+const actionAt = ({ principal }: Wanted, { limitId }: Exhausted): OnLimit =>
+  principal.budgets.find(({ id }) => id === limitId)?.onLimit ?? 'refuse'
 
 /** Result of an extension when the hold is no longer open. */
 export const nothingLeft: Exhausted = { exhausted: 'credits', period: 'total', resetsAt: undefined, room: 0n, held: 0n }

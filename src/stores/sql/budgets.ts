@@ -1,5 +1,6 @@
 /** Reads spending limits. The ledger keeps their spending. */
 import type { Budget, BudgetState } from '../../core/ports.ts'
+import { onLimitOf } from '../../limits/kinds.ts'
 import { budgetState } from '../rules/budgets.ts'
 import type { Sql } from './sql.ts'
 
@@ -12,10 +13,11 @@ interface BudgetRow {
   period_at: bigint
   spent: bigint
   held: bigint
+  on_limit: string | null
 }
 
 const LIMITS = `
-  SELECT id, kind, period, zone, amount, period_at, spent, held FROM budgets
+  SELECT id, kind, period, zone, amount, period_at, spent, held, on_limit FROM budgets
   WHERE subject IN ($1, $2, $3) ORDER BY kind DESC, period = 'total' DESC`
 
 /** Returns the limits of up to three subjects: a session's first, then a member's, then a key's. */
@@ -37,4 +39,5 @@ const accountOf = (row: BudgetRow) => ({
   periodAt: Number(row.period_at),
   spent: row.spent,
   held: row.held,
+  onLimit: row.on_limit === null ? undefined : onLimitOf(row.on_limit),
 })

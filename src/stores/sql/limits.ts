@@ -2,6 +2,7 @@
 import type { Money } from '../../core/money.ts'
 import type { Budget, LimitChange, LimitInput, LimitRecord } from '../../core/ports.ts'
 import { shortId } from '../../lib/id.ts'
+import { onLimitText } from '../../limits/kinds.ts'
 import { storable } from '../rules/amounts.ts'
 import { limitRecord, limitSetting, spentSince } from '../rules/limits.ts'
 import { readBudgets } from './budgets.ts'
@@ -35,8 +36,9 @@ const adopt = (lock: string) => `
 const limitsBy = (condition: string, lock: string) =>
   `id IN (SELECT id FROM budgets WHERE ${condition} ORDER BY id ${lock})`
 const INSERT = `
-  INSERT INTO budgets (id, subject, kind, period, zone, amount, period_at, spent, held)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+  INSERT INTO budgets (id, subject, kind, period, zone, amount, period_at, spent, held, on_limit)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+const RAISE = 'UPDATE budgets SET amount = $1, on_limit = coalesce($3, on_limit) WHERE id = $2'
 
 type Owner = readonly [key: string | null, member: string | null]
 
@@ -98,9 +100,10 @@ async function settingLimit(
   now: number,
 ): Promise<() => Promise<unknown>> {
   const { amount } = input
+  const onLimit = input.onLimit === undefined ? null : onLimitText(input.onLimit)
   const setting = limitSetting(await readBudgets(sql, [subject], now), input, now)
   if ('raises' in setting) {
-    return () => sql.query('UPDATE budgets SET amount = $1 WHERE id = $2', [amount, setting.raises])
+    return () => sql.query(RAISE, [amount, setting.raises, onLimit])
   }
   const { replaces, period, zone, periodAt } = setting
   const id = shortId()
@@ -112,7 +115,7 @@ async function settingLimit(
   return async () => {
     if (replaces !== undefined) await sql.query('DELETE FROM budgets WHERE id = $1', [replaces])
     const spent = counts ? storable(await moneySpentSince(sql, periodAt, owner)) : 0n
-    await sql.query(INSERT, [id, subject, kind, period, zone, amount, periodAt, spent, sum])
+    await sql.query(INSERT, [id, subject, kind, period, zone, amount, periodAt, spent, sum, onLimit])
   }
 }
 

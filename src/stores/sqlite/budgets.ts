@@ -4,7 +4,7 @@ import type { Money } from '../../core/money.ts'
 import type { Budget, Exhausted } from '../../core/ports.ts'
 import type { LimitStanding } from '../../limits/alerts.ts'
 import { type BudgetAccount, budgetOf, currentBudget, exhaustedBudget, withSpending } from '../rules/budgets.ts'
-import type { BudgetAccounts } from '../rules/reservations.ts'
+import type { BudgetAccounts, Passed } from '../rules/reservations.ts'
 import type { Sqlite } from './open.ts'
 import type { Participant, Writer } from './writer.ts'
 
@@ -43,8 +43,9 @@ export class Budgets implements BudgetAccounts, Participant {
     writer.join(this)
   }
 
-  reserve(ids: readonly string[], amount: Money, now: number): Exhausted | undefined {
+  reserve(ids: readonly string[], amount: Money, now: number, passed?: Passed): Exhausted | undefined {
     for (const id of ids) {
+      if (passed?.has(id)) continue
       const account = this.#current(id, now)?.account
       const exhausted = account && exhaustedBudget(account, amount, now)
       if (exhausted) return exhausted

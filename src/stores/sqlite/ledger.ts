@@ -101,7 +101,7 @@ export class SqliteLedger implements Ledger {
     for (const limit of begunByHold(holdRequest)) this.#budgets.begin(limit, now)
     const reserved = this.#reservations.reserve(holdRequest, now)
     if ('exhausted' in reserved) return reserved
-    const { amount, funds, refused } = reserved
+    const { amount, funds, refused, passed } = reserved
     const counted = budgets.length > 0 ? JSON.stringify(budgets.map(budget => budget.id)) : null
     this.#insertHold.run(
       id,
@@ -121,7 +121,7 @@ export class SqliteLedger implements Ledger {
       funds,
       counted,
     )
-    return { id, orgId, amount, funds, budgets: counted, refused }
+    return { id, orgId, amount, funds, budgets: counted, refused, passed }
   }
 
   /** The ledger within a transaction that is open already, for jobs. */

@@ -38,7 +38,7 @@ t.test('what is spent and held is within the limit, and one that is reached refu
     [130n, 20n, 1n, { room: 0n, held: 0n }],
   ] as const) {
     const exhausted = exhaustedBudget(account({ spent, held }), amount, NOON)
-    const expected = left && { exhausted: 'key', period: 'day', resetsAt: midnight + DAY, ...left }
+    const expected = left && { exhausted: 'key', limitId: 'b', period: 'day', resetsAt: midnight + DAY, ...left }
     t.same(exhausted, expected, `${spent} spent, ${held} held, ${amount} wanted`)
   }
   t.same(withSpending(account(), -20n, 5n), account({ spent: 35n, held: 0n }))

@@ -121,4 +121,6 @@ export const migrations: readonly string[] = [
   'ALTER TABLE provider_keys ADD COLUMN load text COLLATE "C"',
   alerts,
   sums,
+  // What happens at a limit on money: `refuse`, `notify` or `use:MODEL`; NULL refuses.
+  'ALTER TABLE budgets ADD COLUMN on_limit text COLLATE "C"',
 ]
