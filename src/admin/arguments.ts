@@ -5,7 +5,7 @@ import type { LimitChange, LimitInput, LimitRecord, Page } from '../core/ports.t
 import { s } from '../core/schema.ts'
 import { errors } from '../lib/error.ts'
 import { periods } from '../lib/period.ts'
-import { type OnLimit, type RateChange, type RateKind, rateKinds, windowKinds } from '../limits/kinds.ts'
+import { onLimitOf, onLimitText, type RateChange, type RateKind, rateKinds, windowKinds } from '../limits/kinds.ts'
 import { option, shell } from './command.ts'
 
 /** A new name; the store checks that it is free. */
@@ -115,12 +115,21 @@ interface LimitArguments {
   limit?: string | undefined
   limitPeriod?: (typeof periods)[number] | undefined
   limitZone?: string | undefined
+  onLimit?: string | undefined
 }
+const onLimit = s.string({
+  pattern: '^(refuse|notify|use:.{1,256})$',
+  description: '"refuse", "notify" or "use:<model>"',
+})
 /** Arguments of a new limit. */
 export const limitArguments = {
   limit: option('--limit <usd>: spending limit: amount in USD', amount),
   limitPeriod: option('--limit-period <period>: period of the limit (default: total)', period),
   limitZone: option('--limit-zone <zone>: IANA time zone in which periods begin (default: UTC)', zone),
+  onLimit: option(
+    '--on-limit <action>: at the limits that are named: refuse (default), notify, or use:<model>',
+    onLimit,
+  ),
 }
 /** Arguments of a changed limit. */
 export const limitChanges = {
@@ -129,8 +138,11 @@ export const limitChanges = {
 }
 
 /** Undefined without a limit. Throws a GatewayError 400 for a period or a zone without an amount. */
-export function limitInput({ limit, limitPeriod, limitZone }: LimitArguments): LimitInput | undefined {
-  if (limit !== undefined) return { amount: parseMoney(limit), period: limitPeriod, zone: limitZone }
+export function limitInput({ limit, limitPeriod, limitZone, onLimit }: LimitArguments): LimitInput | undefined {
+  if (limit !== undefined) {
+    const action = onLimit === undefined ? undefined : onLimitOf(onLimit)
+    return { amount: parseMoney(limit), period: limitPeriod, zone: limitZone, onLimit: action }
+  }
   if (limitPeriod === undefined && limitZone === undefined) return undefined
   throw errors.invalidParameters('Argument "limit" is missing: the amount for the period.', 'limit')
 }
@@ -152,17 +164,16 @@ export const shownLimit = ({ limit, spent, ...rest }: LimitRecord) => ({
 /** `1.25 of 5 a month, 20 of 100 in all`. */
 export const showLimits = (limits: readonly ReturnType<typeof shownLimit>[]): string =>
   limits
-    .map(({ period, limit, spent }) => `${spent} of ${limit} ${period === 'total' ? 'in all' : `a ${period}`}`)
+    .map(({ period, limit, spent, on_limit: action }) => {
+      const span = period === 'total' ? 'in all' : `a ${period}`
+      return `${spent} of ${limit} ${span}${action === undefined ? '' : ` (${onLimitText(action)})`}`
+    })
     .join(', ')
 
 const rate = s.either(
   s.integer({ minimum: 0, maximum: 1_000_000_000, description: 'a number, or 0 to remove the limit' }),
   s.string({ pattern: '^(none|[1-9]\\d{0,8})$', description: 'a number, or "none" to remove the limit' }),
 )
-const onLimit = s.string({
-  pattern: '^(refuse|notify|use:.{1,256})$',
-  description: '"refuse", "notify" or "use:<model>"',
-})
 const rateOption = (kind: RateKind) => {
   const what =
     kind === 'concurrency' ? 'requests at a time' : `${windowKinds[kind].counts} per ${windowKinds[kind].span}`
@@ -175,24 +186,22 @@ export const rateArguments = {
     RateKind,
     ReturnType<typeof rateOption>
   >),
-  onLimit: option('--on-limit <action>: at these limits: refuse (default), notify, or use:<model>', onLimit),
+  onLimit: limitArguments.onLimit,
 }
 type RateArguments = { readonly [K in RateKind]?: string | number | undefined } & {
   readonly onLimit?: string | undefined
+  readonly limit?: string | undefined
 }
 
-/** Undefined where no rate limit is named. */
+/** Undefined where no rate limit is named. An action alone is that of all rate limits. */
 export function rateChange(given: RateArguments): RateChange | undefined {
   const named = rateKinds.flatMap(kind => {
     const value = given[kind]
     return value === undefined ? [] : [[kind, value === 'none' || value === 0 ? null : Number(value)] as const]
   })
   const { onLimit: action } = given
-  if (named.length === 0 && action === undefined) return undefined
-  const on_limit: OnLimit | undefined = action?.startsWith('use:')
-    ? { use: action.slice('use:'.length) }
-    : (action as 'refuse' | 'notify' | undefined)
-  return { ...(Object.fromEntries(named) as RateChange), on_limit }
+  if (named.length === 0 && (action === undefined || given.limit !== undefined)) return undefined
+  return { ...(Object.fromEntries(named) as RateChange), on_limit: action === undefined ? action : onLimitOf(action) }
 }
 
 /** Undefined, which changes nothing, stays undefined. */

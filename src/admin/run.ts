@@ -1,25 +1,39 @@
 /** Runs commands on arguments that come from outside. */
 import type { Actor } from '../core/ports.ts'
 import type { Schema } from '../core/schema.ts'
-import { errors, type GatewayError } from '../lib/error.ts'
+import { asError, errors, type GatewayError } from '../lib/error.ts'
+import { type OnLimit, onLimitOf } from '../limits/kinds.ts'
 import { compile, type Failure } from '../validation/compile.ts'
 import type { Command } from './command.ts'
 import type { AdminContext } from './context.ts'
 
 /**
- * Runs a command on unvalidated arguments; throws a GatewayError that names an invalid one. `actor` is the caller, for
- * the audit log.
+ * Runs a command on unvalidated arguments; rejects with a GatewayError that names an invalid one. `actor` is the caller,
+ * for the audit log.
  */
-export function runCommand(
+export async function runCommand(
   name: string,
   { args: schema, run }: Command,
   args: unknown,
   context: AdminContext,
   actor: Actor,
-): unknown {
+): Promise<unknown> {
   const validate = compile(schema.json)
   if (!validate(args)) throw argumentError(name, schema, validate.errors![0]!)
+  const { onLimit } = args as { readonly onLimit?: string }
+  if (onLimit !== undefined) await checkAction(onLimitOf(onLimit), context)
   return run(args as never, context, actor)
+}
+
+/** Rejects with a 400 where a limit is to use a model that the gateway does not know. */
+async function checkAction(action: OnLimit, { explainRoute }: AdminContext): Promise<void> {
+  if (typeof action === 'string') return
+  try {
+    await explainRoute({ model: action.use })
+  } catch (thrown) {
+    const { status, message } = asError(thrown)
+    if (status === 404) throw errors.invalidParameters(`Argument "onLimit": ${message}`, 'onLimit')
+  }
 }
 
 function argumentError(name: string, schema: Schema<unknown>, error: Failure): GatewayError {

@@ -107,17 +107,20 @@ export function linkRules(
       const moves = use !== undefined || mirror !== undefined
       const isOne = moves === (deny === undefined)
       if (!isOne) throw source.error('write one of "use", "deny" and "mirror", or "use" beside "mirror"', path)
-      const { virtual = new Map<string, VirtualModel>() } = catalog
-      const issueAt = (name: string | undefined) =>
-        name === undefined || virtual.has(name) ? undefined : issueOf(name, catalog, virtual.keys())
-      const issue = issueAt(use)
+      const issue = modelIssue(use, catalog)
       if (issue !== undefined) throw source.error(issue, [...path, 'use'])
-      const other = issueAt(mirror?.to)
+      const other = modelIssue(mirror?.to, catalog)
       if (other !== undefined) throw source.error(other, [...path, 'mirror', 'to'])
       return { name: `${basename(source.name)}#${index + 1}`, match, use, deny, mirror }
     }),
   )
   return rules.length === 0 ? undefined : rules
+}
+
+/** Says what is wrong with the name of a model or virtual model; undefined where nothing is. */
+export function modelIssue(name: string | undefined, catalog: Catalog): string | undefined {
+  const { virtual = new Map<string, VirtualModel>() } = catalog
+  return name === undefined || virtual.has(name) ? undefined : issueOf(name, catalog, virtual.keys())
 }
 
 function issueOf(target: string, catalog: Catalog, virtual: Iterable<string>): string | undefined {

@@ -6,6 +6,7 @@ import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory } from '../core/filter.ts'
 import { labelsOf, seriesOf } from '../core/offer.ts'
 import type { Op, Ops } from '../core/ops.ts'
+import type { Reply } from '../core/reply.ts'
 import type { Target } from '../core/translator.ts'
 import { asError, type GatewayError } from '../lib/error.ts'
 import { TokenBucket } from '../limits/rate.ts'
@@ -22,6 +23,7 @@ import { countRule, ruleFor } from '../routing/rules.ts'
 import { type Settings, settings } from '../routing/settings.ts'
 import { TargetQueue } from '../routing/target-queue.ts'
 import { type Selection, TargetSelector } from '../routing/target-selector.ts'
+import { modelInstead } from './billing/at-limit.ts'
 import { copiesOf } from './copies.ts'
 import { passedOf } from './ratelimit/passed.ts'
 import { ExchangeQuery } from './routing-query.ts'
@@ -45,102 +47,125 @@ export const route: FilterFactory<Settings> = {
     const uses = new WeakMap<Exchange, CredentialUse>()
     const count = (rule: RouteRule) => countRule(services, rule)
     const copies = copiesOf(services)
+    /** `asked`: the model that the request has named, where a limit has another one used. */
+    const serve = async (ex: Exchange, next: () => Promise<Reply>, asked?: string): Promise<Reply> => {
+      let query = new ExchangeQuery(ex)
+      const isFirst = asked === undefined
+      const rules = isFirst ? query.catalog.rules : undefined
+      const mirror = rules && ruleFor(withoutSuffix(query.request.model).name, query)
+      let named = namedModels(query, services.random, isFirst ? count : undefined)
+      if (!isFirst) named = named.map(one => ({ ...one, virtual: asked }))
+      const limits = passedOf(ex)
+      if (limits) {
+        for (let use = await limits.check(named); use !== undefined; use = await limits.check(named)) {
+          const virtual = named[0]!.virtual ?? named[0]!.requested.requestedModel
+          ex.request = insteadOf(ex.request!, use)
+          query = new ExchangeQuery(ex)
+          named = namedModels(query, services.random).map(one => ({ ...one, virtual }))
+        }
+      }
+      const { requested, virtual } = named[0]!
+      ex.requested.model = virtual ?? requested.requestedModel
+      ex.requested.provider = virtual === undefined ? requested.requestedProvider : null
+      const planned = selector.inOrder(plansOf(named, options))
+      const most = Math.max(options.attempts, planned.length)
+      const choice = selector.chooseAmong(planned)
+      const requestFor = changedRequests(planned, choice, ex.request!)
+      if (mirror?.mirror) copies.draw(ex, mirror)
+      const queue = new TargetQueue(choice, outliers, viewerOf(query), true)
+      let step = queue.next(most)!
+      const budget = budgets.of(step.target, query.tenant)
+      budget.give(options.retry.budget)
+      const failures: GatewayError[] = []
+      let unsent = 0
+      let isSpent = false
+      for (let renewed = false; ; ) {
+        const began = performance.now()
+        ex.target = step.target
+        if (requestFor) ex.request = requestFor(step)
+        const due = health.began(step, query)
+        countRunning(step, 1)
+        let use: CredentialUse | undefined
+        try {
+          const { credential } = step.target
+          if (credential?.limits) use = await takeFrom(credential, tokensOf(ex, query), services.counters)
+          const reply = await next()
+          if (use) uses.set(ex, use)
+          health.answered(step, query)
+          selector.keep(choice, step.candidate)
+          ex.attempts.push(new Answered(ex, step, reply.status, began - ex.timings.start))
+          return reply
+        } catch (thrown) {
+          health.gaveUp(step, due, query)
+          countRunning(step, -1)
+          const error = asError(thrown)
+          if (use) await use.end(error.upstreamStatus === undefined ? undefined : 0)
+          // Without it nothing was sent: a limit, a missing price or a wire kept the request here.
+          if (error.upstreamStatus !== undefined) {
+            const durationMs = performance.now() - began
+            const { upstreamStatus: status } = error
+            ex.attempts.push({
+              target: step.target,
+              status,
+              succeeded: false,
+              errorType: errorType(error),
+              durationMs,
+              startedMs: began - ex.timings.start,
+              connectMs: ex.outbound.connectMs,
+              reason: error.code,
+            })
+          }
+          failures.push(error)
+          if (!error.failover || ex.signal.aborted) {
+            health.left(step, query)
+            throw error
+          }
+          // A stale socket is no failure of the provider: retry once on a new connection.
+          if (error.stale && !renewed && ex.attempts.length < most) {
+            renewed = true
+            health.left(step, query)
+            continue
+          }
+          const whose = health.failed(step, query, error, performance.now() - began)
+          if (isBeyondWire(error)) queue.excluded(step)
+          else if (isFull(error)) queue.full(step)
+          else if (whose !== 'throttle' && whose !== 'credential' && !isOfCredential(error)) queue.failed(step)
+          if (error.upstreamStatus === undefined) unsent++
+        }
+        const isLast = ex.attempts.length >= most || unsent >= MAX_UNSENT
+        const following = isLast ? undefined : queue.next(most - ex.attempts.length)
+        if (!following || isLate(ex, following)) break
+        isSpent = !queue.isSound(following) && !budget.tryTake(1, performance.now())
+        if (isSpent) {
+          const { model } = labelsOf(following.target.mapping)
+          services.metrics.retryBudgetSpent(model)
+          services.log.warn({ request_id: ex.id, model, untried: following.key }, 'retry budget spent')
+          break
+        }
+        step = following
+      }
+      throw isSpent ? outOfBudget(failures, options.circuit.max) : exhausted(failures, options.circuit.max)
+    }
     return {
       async handle(ex, next) {
         await ex.readRequest()
-        let query = new ExchangeQuery(ex)
-        const mirror = query.catalog.rules && ruleFor(withoutSuffix(query.request.model).name, query)
-        let named = namedModels(query, services.random, count)
-        const limits = passedOf(ex)
-        if (limits) {
-          for (let use = await limits.check(named); use !== undefined; use = await limits.check(named)) {
-            const virtual = named[0]!.virtual ?? named[0]!.requested.requestedModel
-            ex.request = insteadOf(ex.request!, use)
-            query = new ExchangeQuery(ex)
-            named = namedModels(query, services.random).map(one => ({ ...one, virtual }))
-          }
-        }
-        const { requested, virtual } = named[0]!
-        ex.requested.model = virtual ?? requested.requestedModel
-        ex.requested.provider = virtual === undefined ? requested.requestedProvider : null
-        const planned = selector.inOrder(plansOf(named, options))
-        const most = Math.max(options.attempts, planned.length)
-        const choice = selector.chooseAmong(planned)
-        const requestFor = changedRequests(planned, choice, ex.request!)
-        if (mirror?.mirror) copies.draw(ex, mirror)
-        const queue = new TargetQueue(choice, outliers, viewerOf(query), true)
-        let step = queue.next(most)!
-        const budget = budgets.of(step.target, query.tenant)
-        budget.give(options.retry.budget)
-        const failures: GatewayError[] = []
-        let unsent = 0
-        let isSpent = false
-        for (let renewed = false; ; ) {
-          const began = performance.now()
-          ex.target = step.target
-          if (requestFor) ex.request = requestFor(step)
-          const due = health.began(step, query)
-          countRunning(step, 1)
-          let use: CredentialUse | undefined
+        const request = ex.request!
+        let refusal: GatewayError | undefined
+        for (;;) {
           try {
-            const { credential } = step.target
-            if (credential?.limits) use = await takeFrom(credential, tokensOf(ex, query), services.counters)
-            const reply = await next()
-            if (use) uses.set(ex, use)
-            health.answered(step, query)
-            selector.keep(choice, step.candidate)
-            ex.attempts.push(new Answered(ex, step, reply.status, began - ex.timings.start))
-            return reply
+            return await serve(ex, next, refusal && ex.requested.model)
           } catch (thrown) {
-            health.gaveUp(step, due, query)
-            countRunning(step, -1)
             const error = asError(thrown)
-            if (use) await use.end(error.upstreamStatus === undefined ? undefined : 0)
-            // Without it nothing was sent: a limit, a missing price or a wire kept the request here.
-            if (error.upstreamStatus !== undefined) {
-              const durationMs = performance.now() - began
-              const { upstreamStatus: status } = error
-              ex.attempts.push({
-                target: step.target,
-                status,
-                succeeded: false,
-                errorType: errorType(error),
-                durationMs,
-                startedMs: began - ex.timings.start,
-                connectMs: ex.outbound.connectMs,
-                reason: error.code,
-              })
-            }
-            failures.push(error)
-            if (!error.failover || ex.signal.aborted) {
-              health.left(step, query)
-              throw error
-            }
-            // A stale socket is no failure of the provider: retry once on a new connection.
-            if (error.stale && !renewed && ex.attempts.length < most) {
-              renewed = true
-              health.left(step, query)
-              continue
-            }
-            const whose = health.failed(step, query, error, performance.now() - began)
-            if (isBeyondWire(error)) queue.excluded(step)
-            else if (isFull(error)) queue.full(step)
-            else if (whose !== 'throttle' && whose !== 'credential' && !isOfCredential(error)) queue.failed(step)
-            if (error.upstreamStatus === undefined) unsent++
+            const use = modelInstead(ex)
+            if (use !== undefined) {
+              refusal = error
+              ex.request = insteadOf(request, use)
+            } else if (refusal && isUnfit(error)) {
+              ex.request = request
+              throw refusal
+            } else throw error
           }
-          const isLast = ex.attempts.length >= most || unsent >= MAX_UNSENT
-          const following = isLast ? undefined : queue.next(most - ex.attempts.length)
-          if (!following || isLate(ex, following)) break
-          isSpent = !queue.isSound(following) && !budget.tryTake(1, performance.now())
-          if (isSpent) {
-            const { model } = labelsOf(following.target.mapping)
-            services.metrics.retryBudgetSpent(model)
-            services.log.warn({ request_id: ex.id, model, untried: following.key }, 'retry budget spent')
-            break
-          }
-          step = following
         }
-        throw isSpent ? outOfBudget(failures, options.circuit.max) : exhausted(failures, options.circuit.max)
       },
       finish(ex) {
         const last = ex.attempts.at(-1)
@@ -176,6 +201,10 @@ function insteadOf(request: Ops[Op], model: string): Ops[Op] {
   if ('models' in changed) delete changed.models
   return changed
 }
+
+/** The model of a limit is gone, or not for the caller, the endpoint or what is asked for: then the limit refuses. */
+const isUnfit = ({ status, upstreamStatus }: GatewayError): boolean =>
+  upstreamStatus === undefined && (status === 400 || status === 403 || status === 404)
 
 /** How the answer of an exchange has ended, for the health of its target. */
 function endedAnswer({ caller, streaming, answer, timings, usage }: Exchange) {

@@ -107,8 +107,8 @@ t.test('rate limits are numbers or none, in flags of keys and organizations', as
   const { json } = await shell(t)
   t.match(await json('orgs create --name acme --rpd 9'), { rateLimits: { rpd: 9 } })
   await json('projects create --org acme --name web')
-  const made = await json('keys create --project web --rpm 60 --tpm 100000 --concurrency 4 --on-limit use:small')
-  const use = { on_limit: { use: 'small' } }
+  const made = await json('keys create --project web --rpm 60 --tpm 100000 --concurrency 4 --on-limit use:acme-large')
+  const use = { on_limit: { use: 'acme-large' } }
   t.strictSame(made.rateLimits, { rpm: 60, tpm: 100_000, concurrency: 4, ...use })
   const { rateLimits } = await json(`keys update ${made.id} --rpm none --tpd 5000`)
   t.strictSame(rateLimits, { tpm: 100_000, concurrency: 4, ...use, tpd: 5000 })

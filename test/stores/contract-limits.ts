@@ -131,20 +131,23 @@ export function limitContract(t: Test, make: MakeSubject): void {
     t.same(await subject.usage.check(), [])
   })
 
-  t.test('a limit of all that are asked for at once counts all where it notifies, and refuses as before else', async t => {
-    for (const onLimit of ['refuse', 'notify', { use: 'other' }] as const) {
-      const subject = await make(t)
-      const { orgId, principal } = await keyed(subject, { limit: { amount: 100n, onLimit }, credits: 900n })
-      const key = await principal()
-      const got = await Promise.all(Array.from({ length: 200 }, () => ask(subject, key, 7n)))
-      const held = got.filter(one => !('exhausted' in one)) as (Hold & { request: string })[]
-      t.equal(held.length, onLimit === 'notify' ? 128 : 14, JSON.stringify(onLimit))
-      t.equal((await subject.ledger.balance(orgId)).held, BigInt(held.length) * 7n)
-      await Promise.all(held.map(one => settle(subject, key, one, 7n)))
-      t.match((await subject.keys.status(key)).budgets, [{ spent: BigInt(held.length) * 7n, held: 0n }])
-      t.same(await subject.usage.check(), [])
-    }
-  })
+  t.test(
+    'a limit of all that are asked for at once counts all where it notifies, and refuses as before else',
+    async t => {
+      for (const onLimit of ['refuse', 'notify', { use: 'other' }] as const) {
+        const subject = await make(t)
+        const { orgId, principal } = await keyed(subject, { limit: { amount: 100n, onLimit }, credits: 900n })
+        const key = await principal()
+        const got = await Promise.all(Array.from({ length: 200 }, () => ask(subject, key, 7n)))
+        const held = got.filter(one => !('exhausted' in one)) as (Hold & { request: string })[]
+        t.equal(held.length, onLimit === 'notify' ? 128 : 14, JSON.stringify(onLimit))
+        t.equal((await subject.ledger.balance(orgId)).held, BigInt(held.length) * 7n)
+        await Promise.all(held.map(one => settle(subject, key, one, 7n)))
+        t.match((await subject.keys.status(key)).budgets, [{ spent: BigInt(held.length) * 7n, held: 0n }])
+        t.same(await subject.usage.check(), [])
+      }
+    },
+  )
 
   t.test('a limit that uses another model has room for a whole request or none, and ends no answer', async t => {
     const subject = await make(t)

@@ -29,6 +29,8 @@ export const endUsersEntry = s.optional(
         }),
         /** Begins in UTC; `total` never ends. */
         period: s.default(s.enum(...periods, 'total'), 'month'),
+        /** `refuse` where it is left out. */
+        on_limit: s.optional(s.either(s.enum('refuse', 'notify'), s.object({ use: s.string({ minLength: 1 }) }))),
       }),
     ),
   }),
@@ -39,5 +41,9 @@ export const endUserOptions = (entry: Infer<typeof endUsersEntry> | undefined): 
   entry && {
     header: entry.header?.toLowerCase(),
     field: entry.field,
-    limit: entry.default_limit && { limit: parseMoney(entry.default_limit.amount), period: entry.default_limit.period },
+    limit: entry.default_limit && {
+      limit: parseMoney(entry.default_limit.amount),
+      period: entry.default_limit.period,
+      onLimit: entry.default_limit.on_limit,
+    },
   }

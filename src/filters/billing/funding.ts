@@ -6,6 +6,7 @@ import type { Exchange } from '../../core/exchange.ts'
 import { formatMoney, type Money, type Price } from '../../core/money.ts'
 import { namesOf } from '../../core/offer.ts'
 import { isPremium, type Plan } from '../../core/plan.ts'
+import type { EndUserOptions } from '../../core/policy.ts'
 import type { Allowance, Budget, Exhausted, Principal } from '../../core/ports.ts'
 import type { Target } from '../../core/translator.ts'
 import type { Usage } from '../../core/usage.ts'
@@ -14,25 +15,34 @@ import { namedModels, namesOne } from '../../routing/named-models.ts'
 import { isByok } from '../../routing/policy.ts'
 import type { RoutedRequest } from '../../routing/query.ts'
 import { ExchangeQuery } from '../routing-query.ts'
+import { payerAtLimit } from './at-limit.ts'
 
 /** With the limits of its end user, and of the caller's own key at the provider, where they have some. */
 export function payerOf(ex: Exchange, principal = ex.caller.principal!): Principal {
   const { endUser } = ex.caller.labels
   const limit = endUser === undefined ? undefined : ex.snapshot.endUsers?.limit
   const { budgets = NO_LIMITS } = ex.target!.credential ?? {}
-  if (!limit) return budgets.length === 0 ? principal : { ...principal, budgets: [...principal.budgets, ...budgets] }
+  if (!limit) {
+    const payer = budgets.length === 0 ? principal : { ...principal, budgets: [...principal.budgets, ...budgets] }
+    return payerAtLimit(ex, payer)
+  }
   const own = endUserLimit(principal.orgId, endUser!, limit)
-  return { ...principal, endUser, budgets: [own, ...principal.budgets, ...budgets] }
+  return payerAtLimit(ex, { ...principal, endUser, budgets: [own, ...principal.budgets, ...budgets] })
 }
 const NO_LIMITS: readonly Budget[] = []
 
 /** One for each end user of an organization, through whichever of its keys it comes; another one for each period. */
-const endUserLimit = (orgId: string, name: string, { limit, period }: Pick<Budget, 'limit' | 'period'>): Budget => ({
+const endUserLimit = (
+  orgId: string,
+  name: string,
+  { limit, period, onLimit }: NonNullable<EndUserOptions['limit']>,
+): Budget => ({
   id: `eu_${hash('sha256', JSON.stringify([orgId, name, period])).slice(0, 32)}`,
   of: 'end-user',
   limit,
   period,
   zone: 'UTC',
+  onLimit,
 })
 
 /** The grant of the organization's plan, or undefined. Throws for what the plan excludes (docs/contract.md#plans). */

@@ -13,11 +13,12 @@ import { labelsOf } from '../../core/offer.ts'
 import type { Exhausted, Hold, HoldRequest, Principal, Services } from '../../core/ports.ts'
 import { only, type Reply } from '../../core/reply.ts'
 import { type Infer, s } from '../../core/schema.ts'
-import { asError, CLIENT_CLOSED, errors, type Unaffordable } from '../../lib/error.ts'
+import { asError, CLIENT_CLOSED, errors } from '../../lib/error.ts'
 import { costWith, type Estimate, estimate, tokensWithin } from '../../metering/estimate.ts'
 import { comesInPieces, isUnmeasured } from '../../metering/requests.ts'
 import { charged } from '../../metering/settle.ts'
 import { isByok } from '../../routing/policy.ts'
+import { atLimit, tellPassed } from './at-limit.ts'
 import { Charged, endOf } from './charged.ts'
 import { allowanceOf, discounted, exhaustedError, type OutputLimit, payerOf, storageOf, uncharged } from './funding.ts'
 import { JobAdmission } from './jobs.ts'
@@ -83,7 +84,7 @@ export const billing: FilterFactory<Options> = {
         const spare = given.hold_unmeasured ? expected?.unmeasured : undefined
         const wanted = holdFor(ex, amount, least, spare, now())
         if (ex.operation.job) return jobs.handle(ex, wanted, next)
-        const hold = await reserve(wanted, expected, ex.operation.unaffordable, services)
+        const hold = await reserve(ex, wanted, expected, services)
         if (!isEndable && expected && hold && hold.amount < amount) setLimit(ex, expected, hold)
         const isBounded = expected && !(wanted.byok && wanted.principal.budgets.length === 0)
         const held = isBounded && hold ? withSpare(expected, hold.amount - amount) : undefined
@@ -163,15 +164,18 @@ function setLimit(ex: Exchange, expected: Estimate, hold: Hold): void {
  * to check: such requests are served without a hold.
  */
 async function reserve(
+  ex: Exchange,
   request: HoldRequest,
   expected: Estimate | undefined,
-  unaffordable: Unaffordable | undefined,
-  { ledger, alerts }: Services,
+  services: Services,
 ): Promise<Hold | undefined> {
+  const { ledger } = services
+  const { unaffordable } = ex.operation
   try {
     const hold = await ledger.hold(request)
     if ('exhausted' in hold) {
-      alerts?.refused(request.principal, hold)
+      const instead = atLimit(ex, request, hold, services)
+      if (instead) return await reserve(ex, instead, expected, services)
       const least = request.least ?? request.amount
       if (!expected || expected.limitable) {
         throw exhaustedError(hold, least, expected && affordable(hold, expected), unaffordable)
@@ -179,6 +183,7 @@ async function reserve(
       // Another provider may take a limit that there is money for.
       throw exhaustedError(hold, least, null, unaffordable).with({ failover: true })
     }
+    if (hold.passed) tellPassed(ex, request.principal, hold.passed, services)
     return hold
   } catch (thrown) {
     const unbounded = request.byok && request.principal.budgets.length === 0

@@ -16,6 +16,7 @@ import { persistently } from '../../lib/persistently.ts'
 import { scheduler } from '../../limits/scheduler.ts'
 import { endUserOf } from '../../policy/owner.ts'
 import { sourceOf } from '../source.ts'
+import { atLimit, tellPassed } from './at-limit.ts'
 import { exhaustedError } from './funding.ts'
 import { tagsOf } from './row.ts'
 
@@ -54,9 +55,11 @@ export class JobAdmission {
     const begun = await jobs.begin(job, targetOf(ex), { ...wanted, least: undefined })
     if ('existing' in begun) return this.#replay(ex, begun.existing, job)
     if ('exhausted' in begun) {
-      this.#services.alerts?.refused(wanted.principal, begun)
+      const instead = atLimit(ex, wanted, begun, this.#services)
+      if (instead) return this.handle(ex, instead, next)
       throw exhaustedError(begun, wanted.amount)
     }
+    if (begun.passed) tellPassed(ex, wanted.principal, begun.passed, this.#services)
     let started: Job
     try {
       started = await this.#started(job.id, await next())

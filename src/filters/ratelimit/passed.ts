@@ -51,6 +51,12 @@ interface Taken {
   readonly reservation: Reservation
 }
 
+interface Before {
+  readonly taken: readonly Taken[]
+  readonly places: readonly string[]
+  readonly shown: readonly Shown[]
+}
+
 export class PassedLimits {
   readonly #ex: Exchange
   readonly #plan: LimitPlan
@@ -62,6 +68,8 @@ export class PassedLimits {
   /** Keys of the limits that have led to another model. */
   readonly #passedOver = new Set<string>()
   #isRefused = false
+  /** State before a model was known. */
+  #before: Before | undefined
 
   constructor(ex: Exchange, plan: LimitPlan, services: Services) {
     this.#ex = ex
@@ -76,22 +84,24 @@ export class PassedLimits {
 
   /**
    * Takes what depends on the model, and tokens by their estimate. Resolves with the model to use instead, if a limit
-   * says so: then it is to be called again. Rejects with the 429.
+   * says so: then it is to be called again, which gives back what it took. Rejects with the 429.
    */
   async check(named: readonly NamedModel[]): Promise<string | undefined> {
     const models = namesOf(named, this.#ex.request!.model)
     const limits = this.#plan
       .late({ models, labels: this.#ex.caller.labels })
       .filter(({ key }) => !this.#passedOver.has(key))
-    const { taken, places, shown } = { taken: [...this.#taken], places: [...this.#places], shown: [...this.#shown] }
-    const use = await this.#take(limits, this.#estimate(named[0]!), models)
-    if (use === undefined) return undefined
+    if (this.#before) this.#giveBack(this.#before)
+    this.#before = { taken: [...this.#taken], places: [...this.#places], shown: [...this.#shown] }
+    return await this.#take(limits, this.#estimate(named[0]!), models)
+  }
+
+  #giveBack({ taken, places, shown }: Before): void {
     for (const { reservation } of this.#taken.slice(taken.length)) void reservation.correct(0)
     for (const key of this.#places.slice(places.length)) void this.#services.counters.leave(key)
-    this.#taken = taken
-    this.#places = places
-    this.#shown = shown
-    return use
+    this.#taken = [...taken]
+    this.#places = [...places]
+    this.#shown = [...shown]
   }
 
   /** Shows a limit in the headers of the answer, beside the others. */

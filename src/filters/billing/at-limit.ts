@@ -1,0 +1,89 @@
+/** Limits on money that let requests pass, or have another model used (docs/spending-limits.md#at-a-limit). */
+
+import type { Exchange } from '../../core/exchange.ts'
+import type { Exhausted, HoldRequest, Principal, Quota, Services } from '../../core/ports.ts'
+
+const DAY_MS = 86_400_000
+
+/** A limit that has another model used. */
+interface Instead {
+  readonly limitId: string
+  readonly use: string
+}
+/** Limits that have just refused the hold of a request. */
+const wished = new WeakMap<Exchange, Instead>()
+/** Ids of the limits that have led to the model of a request. */
+const passedOver = new WeakMap<Exchange, Set<string>>()
+
+/** Returns the model to plan the request with, where a limit has just refused the hold for another one. */
+export function modelInstead(ex: Exchange): string | undefined {
+  const instead = wished.get(ex)
+  if (!instead) return undefined
+  wished.delete(ex)
+  passOver(ex, instead.limitId)
+  return instead.use
+}
+
+function passOver(ex: Exchange, limitId: string): void {
+  const ids = passedOver.get(ex) ?? new Set()
+  passedOver.set(ex, ids.add(limitId))
+}
+
+/** Returns the payer for whom those limits only count that have led to the model. */
+export function payerAtLimit(ex: Exchange, payer: Principal): Principal {
+  const ids = passedOver.get(ex)
+  if (!ids) return payer
+  const budgets = payer.budgets.map(one => (ids.has(one.id) ? Object.assign({}, one, { onLimit: 'notify' }) : one))
+  return Object.assign({}, payer, { budgets })
+}
+
+/**
+ * To be called with each refusal of a hold. Returns the hold to ask for in its place: the request has the model already
+ * that the limit has used. Else the request fails; `modelInstead` then says with which model it may go on.
+ */
+export function atLimit(
+  ex: Exchange,
+  wanted: HoldRequest,
+  refused: Exhausted,
+  services: Services,
+): HoldRequest | undefined {
+  const { principal } = wanted
+  services.alerts?.refused(principal, refused)
+  const limit = principal.budgets.find(({ id }) => id === refused.limitId)
+  if (typeof limit?.onLimit !== 'object') return undefined
+  const {
+    id: limitId,
+    onLimit: { use },
+  } = limit
+  tell(ex, refused, use, services)
+  if ([ex.target!.mapping.model.id, ex.request?.model, ex.requested.model].includes(use)) {
+    passOver(ex, limitId)
+    return Object.assign({}, wanted, { principal: payerAtLimit(ex, principal) })
+  }
+  wished.set(ex, { limitId, use })
+  return undefined
+}
+
+/** Tells of limits with `notify` that a hold has passed. */
+export function tellPassed(ex: Exchange, payer: Principal, passed: readonly Exhausted[], services: Services): void {
+  for (const one of passed) {
+    services.alerts?.refused(payer, one)
+    tell(ex, one, undefined, services)
+  }
+}
+
+/** Logs it once in each period, and at most once a day, over all nodes. */
+function tell(
+  ex: Exchange,
+  { exhausted, limitId, period, resetsAt }: Exhausted,
+  use: string | undefined,
+  services: Services,
+) {
+  const { counters, log } = services
+  const { principal } = ex.caller
+  const facts = { request_id: ex.logId, limit: limitId, of: exhausted, period, key_id: principal!.keyId, use }
+  const say = ({ allowed }: Quota) => allowed && log.warn(facts, 'spending limit passed')
+  const told = counters.reserve(`limit ${limitId} ${resetsAt ?? ''} told`, 1, DAY_MS, 1)
+  if (told instanceof Promise) told.then(say, err => log.debug({ err }, 'spending limit not told'))
+  else say(told)
+}
