@@ -11,7 +11,7 @@ import { DEFAULT_ADMIN } from '../config/environment.ts'
 import { loadGateway } from '../config/load.ts'
 import { watchConfig } from '../config/watch.ts'
 import type { Catalog } from '../core/catalog.ts'
-import type { Log, NodeStore, Stores } from '../core/ports.ts'
+import type { Log, NodeStore, Stores, UsageStore } from '../core/ports.ts'
 import { DEMO_BASE_URL, DEMO_URL } from '../demo/address.ts'
 import { Secrets } from '../references/index.ts'
 import { knowSecrets } from '../secrets/known.ts'
@@ -25,7 +25,7 @@ import { policyAdmin } from './policies.ts'
 import type { PrimaryOptions } from './primary.ts'
 import { type ServingMode, singleProcess } from './serving.ts'
 
-const PRUNE_MS = 600_000
+const HOUSEKEEPING_MS = 600_000
 /** Time for polls of jobs to end, before client requests are drained. */
 const POLL_GRACE_MS = 2_000
 
@@ -146,6 +146,7 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
   cleanup.add(pruneRegularly(() => stores.responses.prune(), log, 'responses'))
   cleanup.add(pruneRegularly(() => stores.contents.prune(), log, 'contents of requests'))
   cleanup.add(pruneRegularly(() => stores.oauth.grants.sweep(), log, 'OAuth grants'))
+  cleanup.add(sumRegularly(stores.usage, log))
   if (stores.nodes) await reportNode(stores.nodes, serving, log, cleanup)
   const { catalog } = manager.current
   return {
@@ -203,19 +204,42 @@ const portsOf = (stores: Stores) => {
 }
 
 /** Deletes what is too old, some at a time, at intervals. Returns a function that stops it. */
-function pruneRegularly(drop: () => Promise<number>, log: Log, what: string): () => Promise<void> {
+const pruneRegularly = (drop: () => Promise<number>, log: Log, what: string): (() => Promise<void>) =>
+  regularly(
+    async () => (await drop()) > 0,
+    err => log.warn({ err, of: what }, 'retention failed'),
+  )
+
+/** Adds up the usage of days that are over, some at a time, at intervals. Returns a function that stops it. */
+function sumRegularly(usage: UsageStore, log: Log): () => Promise<void> {
+  let last: number | undefined
+  const work = async () => {
+    const day = await usage.sumDay()
+    if (last !== undefined && day !== last)
+      log.info({ day: new Date(last).toISOString().slice(0, 10) }, 'usage of a day added up')
+    last = day
+    return day !== undefined
+  }
+  return regularly(work, err => {
+    last = undefined
+    log.warn({ err }, 'usage of a day not added up; read by the hour')
+  })
+}
+
+/** Repeats `work` until it returns false or fails, at intervals. Returns a function that stops it. */
+function regularly(work: () => Promise<boolean>, failed: (error: unknown) => void): () => Promise<void> {
   let ended = false
-  const prune = async () => {
+  const round = async () => {
     try {
-      while (!ended && (await drop()) > 0);
+      while (!ended && (await work()));
     } catch (err) {
-      log.warn({ err, of: what }, 'retention failed')
+      failed(err)
     }
   }
-  let running = prune()
+  let running = round()
   const timer = setInterval(() => {
-    running = running.then(prune)
-  }, PRUNE_MS)
+    running = running.then(round)
+  }, HOUSEKEEPING_MS)
   timer.unref()
   return () => {
     ended = true

@@ -324,6 +324,7 @@ export function fakeContext(): Fake {
         { id: 'demo', ...totals, requests: 1, cost: 0n },
       ],
       check: async () => fake.differences,
+      sumDay: async () => undefined,
     },
     metrics: {
       text: async () => '# HELP up Up.\n# TYPE up gauge\nup{a="b\\"c"} 1\nwarm +Inf\n',

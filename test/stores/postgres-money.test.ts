@@ -4,6 +4,7 @@ import { withoutPostgres } from '../helpers/postgres.ts'
 import { policyStoreContract } from '../policy/contract.ts'
 import { ledgerContract, usageStoreContract } from './contract.ts'
 import { auditContract, creditContract } from './contract-accounts.ts'
+import { usageDaysContract } from './contract-days.ts'
 import { limitContract } from './contract-limits.ts'
 import { storesContract } from './contract-stores.ts'
 import { postgresStores } from './postgres-subject.ts'
@@ -14,6 +15,7 @@ const contracts = [
   ['credits', creditContract],
   ['audit', auditContract],
   ['usage', usageStoreContract],
+  ['days of usage', usageDaysContract],
   ['policies', policyStoreContract],
   ['stores', storesContract],
 ] as const

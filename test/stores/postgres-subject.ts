@@ -12,6 +12,7 @@ import { PostgresLedger } from '../../src/stores/postgres/ledger.ts'
 import { migrate } from '../../src/stores/postgres/migrate.ts'
 import { livingNodes } from '../../src/stores/postgres/nodes.ts'
 import { PostgresRetention } from '../../src/stores/postgres/retention.ts'
+import { UsageDays } from '../../src/stores/sql/days.ts'
 import { sqlStores } from '../../src/stores/sql/index.ts'
 import { openPool, PostgresSql } from '../../src/stores/sql/postgres.ts'
 import { SqlUsage } from '../../src/stores/sql/usage.ts'
@@ -59,7 +60,7 @@ export async function postgresStores(t: Pick<Test, 'teardown'>): Promise<Postgre
     ...stores,
     jobs,
     ledger,
-    usage: new SqlUsage(sql, () => checkBooks(url)),
+    usage: new SqlUsage(sql, new UsageDays(sql, now), () => checkBooks(url)),
     retention: new PostgresRetention(url, now),
     identity: undefined,
     nodes: undefined,

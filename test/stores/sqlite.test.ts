@@ -36,7 +36,7 @@ t.test('opening makes folder and file for their owner only, durable and with the
       'alerts audit balances budgets contents discounts holds job_events jobs keys label_keys ledger login_codes manifests master_key_check member_projects ' +
       'members oauth_clients oauth_codes oauth_grants oauth_tokens organizations owners policies projects provider_keys pruned ' +
       'rate_limits ' +
-      'realtime_secrets request_labels requests response_bytes response_session_bytes responses rules subscriptions usage_hourly usage_labels'
+      'realtime_secrets request_labels requests response_bytes response_session_bytes responses rules subscriptions usage_days usage_hourly usage_labels'
     ).split(' '),
   )
 })

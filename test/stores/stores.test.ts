@@ -17,6 +17,7 @@ import {
 import { auditContract, creditContract, memberContract, organizationContract } from './contract-accounts.ts'
 import { alertStoreContract } from './contract-alerts.ts'
 import { contentStoreContract } from './contract-contents.ts'
+import { usageDaysContract } from './contract-days.ts'
 import { jobStoreContract } from './contract-jobs.ts'
 import { limitContract, planContract } from './contract-limits.ts'
 import { masterKeyContract } from './contract-master-keys.ts'
@@ -41,6 +42,7 @@ const contracts: readonly (readonly [what: string, contract: (t: Test, make: Mak
   ['credits', creditContract],
   ['audit', auditContract],
   ['usage', usageStoreContract],
+  ['days of usage', usageDaysContract],
   ['reports', reportContract],
   ['request log', requestLogContract],
   ['contents', contentStoreContract],

@@ -12,10 +12,9 @@ export interface UsageQuery {
   readonly to: number
 }
 
-/** Groups for the usage of one project. */
+/** Groups for the usage of one project, and for all usage. */
 export const reportGroups = ['provider', 'model', 'app', 'api_key'] as const
 export type ReportGroup = (typeof reportGroups)[number]
-/** Groups for all usage. */
 export const usageGroups = [...reportGroups, 'project', 'member', 'day', 'end_user'] as const
 export type UsageGroup = (typeof usageGroups)[number] | `tag:${string}`
 
@@ -31,13 +30,12 @@ export interface UsageTotals {
   readonly outputTokens: number
   readonly cachedTokens: number
   readonly reasoningTokens: number
-  /** Cost of all providers' work, paid by credits or by own keys. */
+  /** Cost of all providers' work, paid by credits or by own keys; storage is beside it. */
   readonly cost: Money
   /** The part of it that credits paid. */
   readonly creditsCost: Money
   /** The part that callers paid to providers, with keys of their own. */
   readonly byokCost: Money
-  /** Beside `cost`. */
   readonly storageCost: Money
 }
 
@@ -56,13 +54,15 @@ export const addedTotals = (a: UsageTotals, b: UsageTotals): UsageTotals => ({
   storageCost: a.storageCost + b.storageCost,
 })
 
-/** Reads usage from the hourly aggregates. All reject when the store cannot be read. */
+/** Reads usage from the hourly and daily aggregates. All reject when the store cannot be read. */
 export interface UsageStore {
   totals(query: UsageQuery): Promise<UsageTotals>
   /** The costliest first, days in their order; `offset` of them are left out. */
   breakdown(query: UsageQuery, by: UsageGroup, limit?: number, offset?: number): Promise<GroupTotals[]>
   /** Compares request rows, ledger and aggregates; one sentence for each difference. */
   check(): Promise<string[]>
+  /** Adds up a part of a day that is over, for queries of many days. Returns its start; undefined when none is left. */
+  sumDay(): Promise<number | undefined>
 }
 
 /** Selects request rows; an absent member does not narrow the selection. */

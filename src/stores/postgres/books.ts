@@ -2,6 +2,7 @@
 import type pg from 'pg'
 import { JOBS_OWNER } from '../rules/jobs.ts'
 import { differences, limitDifference } from '../rules/usage.ts'
+import { DAILY, HOURLY_OF_DAYS } from '../sql/days.ts'
 import { connected } from './migrate.ts'
 
 /** SQL: sums of each source of truth by organization, under the names of `differences`. */
@@ -9,6 +10,8 @@ const SOURCES: readonly string[] = [
   `SELECT org_id, count(*) AS "rows", sum(cost) AS "rowCost", sum(charged) AS "rowCharges" FROM requests GROUP BY 1`,
   'SELECT org_id, requests AS "rows", cost AS "rowCost", charged AS "rowCharges" FROM pruned',
   'SELECT org_id, sum(requests) AS "hourlyRows", sum(cost) AS "hourlyCost" FROM usage_hourly GROUP BY 1',
+  `SELECT org_id, sum(requests) AS "dailyRows", sum(cost) AS "dailyCost" FROM (${DAILY}) AS sums GROUP BY 1`,
+  `SELECT org_id, sum(requests) AS "summedRows", sum(cost) AS "summedCost" FROM (${HOURLY_OF_DAYS}) AS sums GROUP BY 1`,
   `SELECT org_id, sum(amount) FILTER (WHERE account = 'credits') AS "entries",
     -sum(amount) FILTER (WHERE counter = 'usage') AS "charges",
     -sum(amount) FILTER (WHERE kind = 'charge') AS "creditCharges",

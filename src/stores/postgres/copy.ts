@@ -28,10 +28,11 @@ const TABLES = [
   ],
   ...['usage_hourly', 'pruned', 'oauth_clients', 'oauth_grants', 'oauth_codes', 'oauth_tokens', 'login_codes'],
   ...['responses', 'realtime_secrets', 'jobs', 'job_events', 'request_labels', 'label_keys', 'usage_labels'],
+  'usage_days',
   ...['contents', 'master_key_check', 'alerts'],
 ]
 /** Triggers fill these as the rows before them come: what SQLite holds takes their place. */
-const FILLED = new Set(['policies', 'balances'])
+const FILLED = new Set(['policies', 'balances', 'usage_days'])
 
 /** Called after each part, with the rows of the table that are copied, of all. */
 type Progress = (table: string, rows: number, all: number) => void

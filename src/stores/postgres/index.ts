@@ -4,6 +4,7 @@ import type { PoolState } from '../../core/ports.ts'
 import { type JobStore, StoreError, type Stores } from '../../core/ports.ts'
 import type { Keyring } from '../keyring.ts'
 import type { Maintenance } from '../maintenance.ts'
+import { UsageDays } from '../sql/days.ts'
 import { sqlStores } from '../sql/index.ts'
 import { sqlJobs } from '../sql/jobs/index.ts'
 import type { SqlKeys } from '../sql/keys.ts'
@@ -73,7 +74,7 @@ export async function openPostgres(url: string, options: PostgresOptions): Promi
       identity,
       ledger,
       jobs: postgresJobs(sql, ledger, { keyring, keys: stores.keys, now: options.now }),
-      usage: new SqlUsage(sql, () => checkBooks(url)),
+      usage: new SqlUsage(sql, new UsageDays(sql, () => clock(sql)), () => checkBooks(url)),
       retention,
       nodes: {
         list: () => listNodes(sql, version),

@@ -162,6 +162,8 @@ const equal: readonly (readonly [
   ['rows', 'hourlyRows', plain, 'request rows', 'requests in the hourly sums'],
   ['rowCharges', 'charges', usd, 'charged by the request rows', 'charged in the ledger'],
   ['rowCost', 'hourlyCost', usd, 'cost of the request rows', 'cost in the hourly sums'],
+  ['dailyRows', 'summedRows', plain, 'requests in the daily sums', 'in the hourly sums of these days'],
+  ['dailyCost', 'summedCost', usd, 'cost in the daily sums', 'in the hourly sums of these days'],
   ['balance', 'entries', usd, 'balance', 'sum of the ledger'],
   ['used', 'creditCharges', usd, 'used', 'charged in the ledger'],
   ['held', 'openHolds', usd, 'held', 'sum of the open holds'],

@@ -1,6 +1,7 @@
-/** Usage from the hourly sums. */
+/** Usage from the daily sums of whole days that have them, and else from the hourly ones. */
 import type { GroupTotals, UsageGroup, UsageQuery, UsageStore, UsageTotals } from '../../core/ports.ts'
-import { hourOf } from '../rules/hours.ts'
+import { DAY_MS, hourOf } from '../rules/hours.ts'
+import type { UsageDays } from './days.ts'
 import { ALL } from './page.ts'
 import { first, type Sql, type SqlValue } from './sql.ts'
 import { largest, type Sum, sumAs, sumOf } from './sums.ts'
@@ -20,19 +21,44 @@ const amounts: Readonly<Record<Amount, string>> = {
 /** A row of `SUMS`. */
 export type SumRow = Sum<Amount> & Readonly<Record<`all_${Counts}`, bigint>>
 
-/** SQL: the columns of `UsageTotals`, summed over `usage_hourly`. */
-export const SUMS = [
-  ...counts.map(column => `CAST(coalesce(sum(${column}), 0) AS bigint) AS all_${column}`),
-  ...Object.entries(amounts).map(([name, column]) => sumAs(column, name)),
-].join(', ')
+/** SQL: the columns of `UsageTotals`, summed; `sign` may be a minus. */
+const summed = (sign = '') =>
+  [
+    ...counts.map(column => `CAST(coalesce(sum(${sign}${column}), 0) AS bigint) AS all_${column}`),
+    ...Object.entries(amounts).map(([name, column]) => sumAs(sign + column, name)),
+  ].join(', ')
+/** SQL: as `summed`, over sums by the hour. */
+export const SUMS = summed()
+/** SQL: sums of rows that have the columns of `SUMS`. */
+const SUMS_OF_PARTS = [
+  ...counts.map(column => `all_${column}`),
+  ...Object.keys(amounts).flatMap(name => [`${name}_units`, `${name}_rest`]),
+]
+  .map(name => `CAST(sum(${name}) AS bigint) AS ${name}`)
+  .join(', ')
+
+/** SQL: the days of the time that have sums of their own, and the spans between them, which hourly sums are read for. */
+const SPANS = `
+  WITH days AS (
+    SELECT day FROM usage_days
+    WHERE state = 'summed' AND day >= CAST($4 AS bigint) AND day + ${DAY_MS} <= CAST($5 AS bigint)
+  ), gaps AS (
+    SELECT CAST($4 AS bigint) AS since, coalesce((SELECT min(day) FROM days), CAST($5 AS bigint)) AS until
+    UNION ALL SELECT day + ${DAY_MS}, lead(day, 1, CAST($5 AS bigint)) OVER (ORDER BY day) FROM days
+  )`
 const IN_SCOPE = `
-  FROM usage_hourly
-  WHERE hour >= $4 AND hour < $5
     AND (CAST($1 AS text) IS NULL OR org_id = $1)
     AND (CAST($2 AS text) IS NULL OR project_id = $2)
     AND (CAST($3 AS text) IS NULL OR key_id = $3)`
+type DayLabel = 'provider' | 'model' | 'app'
+/** Each label has all requests; of the providers there are fewest. */
+const ofDays = (label: DayLabel): string =>
+  `FROM days CROSS JOIN usage_labels WHERE label = '${label}' AND usage_labels.day = days.day ${IN_SCOPE}`
+const OF_HOURS = `FROM gaps CROSS JOIN usage_hourly WHERE hour >= since AND hour < until ${IN_SCOPE}`
+const TOTALS = `${SPANS}
+  SELECT ${SUMS_OF_PARTS}
+  FROM (SELECT ${SUMS} ${ofDays('provider')} UNION ALL SELECT ${SUMS} ${OF_HOURS}) AS parts`
 
-const DAY_MS = 86_400_000
 /** Groups by what every hourly sum has. */
 type ColumnGroup = Exclude<UsageGroup, 'end_user' | `tag:${string}`>
 /** The text that each group is made by. A day is the number of days since 1970. */
@@ -45,58 +71,67 @@ export const dimensions: Readonly<Record<ColumnGroup, string>> = {
   member: '(SELECT created_by FROM keys WHERE keys.id = key_id)',
   day: `CAST(hour / ${DAY_MS} AS text)`,
 }
+const isDayLabel = (group: string): group is DayLabel => group === 'provider' || group === 'model' || group === 'app'
+/** As `dimensions`, of a daily sum. */
+const dayDimension = (group: ColumnGroup): string =>
+  isDayLabel(group) ? 'value' : group === 'day' ? `CAST(days.day / ${DAY_MS} AS text)` : dimensions[group]
 /** Returns the id of a group: a day is an ISO 8601 date. */
 export const groupId = (group: string, id: string): string =>
   group === 'day' ? new Date(Number(id) * DAY_MS).toISOString().slice(0, 10) : id
 /** SQL: the names of groups that have one. */
 const groupNames: Partial<Readonly<Record<ColumnGroup, string>>> = {
-  api_key: 'min((SELECT name FROM keys WHERE keys.id = key_id))',
-  project: 'min((SELECT name FROM projects WHERE projects.id = project_id))',
-  member: 'min((SELECT email FROM members JOIN keys ON keys.created_by = members.id WHERE keys.id = key_id))',
+  api_key: '(SELECT name FROM keys WHERE keys.id = groups.id)',
+  project: '(SELECT name FROM projects WHERE projects.id = groups.id)',
+  member: '(SELECT email FROM members WHERE members.id = groups.id)',
 }
 type GroupRow = SumRow & { id: string; name: string | null }
 
-const groupsBy = (group: ColumnGroup): string => `
-  SELECT * FROM (
-    SELECT coalesce(nullif(${dimensions[group]}, ''), 'unknown') AS id, ${groupNames[group] ?? 'NULL'} AS name,
-      min(hour) AS hour, ${SUMS} ${IN_SCOPE}
-    GROUP BY 1 HAVING sum(requests) > 0
+/** SQL: groups of the rows of `parts`, which have an id and the columns of `SUMS`. */
+const grouped = (parts: string, name: string, order: string): string => `${SPANS}
+  SELECT *, ${name} AS name FROM (
+    SELECT id, ${SUMS_OF_PARTS} FROM (${parts}) AS parts GROUP BY id HAVING sum(all_requests) > 0
   ) AS groups
-  ORDER BY ${group === 'day' ? 'hour' : `${largest('all_cost')}, all_requests DESC, id`} LIMIT $6 OFFSET $7`
+  ORDER BY ${order} LIMIT $6 OFFSET $7`
+const BY_COST = `${largest('all_cost')}, all_requests DESC, id`
+const named = (id: string): string => `coalesce(nullif(${id}, ''), 'unknown') AS id`
 
-const SUMMED = [...counts, ...Object.values(amounts)]
-const WITH_LABEL = `FROM usage_labels
-  WHERE label = $8 AND day >= $4 AND day < $5
-    AND (CAST($1 AS text) IS NULL OR org_id = $1)
-    AND (CAST($2 AS text) IS NULL OR project_id = $2)
-    AND (CAST($3 AS text) IS NULL OR key_id = $3)`
+const groupsBy = (group: ColumnGroup): string =>
+  grouped(
+    `SELECT ${named(dayDimension(group))}, ${SUMS} ${ofDays(isDayLabel(group) ? group : 'provider')} GROUP BY 1
+    UNION ALL SELECT ${named(dimensions[group])}, ${SUMS} ${OF_HOURS} GROUP BY 1`,
+    groupNames[group] ?? 'NULL',
+    group === 'day' ? 'CAST(id AS bigint)' : BY_COST,
+  )
+
+const WITH_LABEL = `FROM usage_labels WHERE label = $8 AND day >= $4 AND day < $5 ${IN_SCOPE}`
 /** Sums of an end user or of a tag are those of whole days; `unknown` is the rest of all requests. */
-const BY_LABEL = `
-  SELECT * FROM (
-    SELECT id, NULL AS name, ${SUMS} FROM (
-      SELECT value AS id, ${SUMMED.join(', ')} ${WITH_LABEL}
-      UNION ALL SELECT 'unknown', ${SUMMED.join(', ')} ${IN_SCOPE}
-      UNION ALL SELECT 'unknown', ${SUMMED.map(name => `-${name}`).join(', ')} ${WITH_LABEL}
-    ) AS parts GROUP BY 1 HAVING sum(requests) > 0
-  ) AS groups
-  ORDER BY ${largest('all_cost')}, all_requests DESC, id LIMIT $6 OFFSET $7`
+const BY_LABEL = grouped(
+  `SELECT value AS id, ${SUMS} ${WITH_LABEL} GROUP BY 1
+  UNION ALL SELECT 'unknown', ${SUMS} ${ofDays('provider')}
+  UNION ALL SELECT 'unknown', ${SUMS} ${OF_HOURS}
+  UNION ALL SELECT 'unknown', ${summed('-')} ${WITH_LABEL}`,
+  'NULL',
+  BY_COST,
+)
 
 const isColumn = (group: UsageGroup): group is ColumnGroup => Object.hasOwn(dimensions, group)
 
-/** `UsageStore` over `usage_hourly` and `usage_labels`. */
+/** `UsageStore` over `usage_hourly`, `usage_labels` and `usage_days`. */
 export class SqlUsage implements UsageStore {
   readonly #sql: Sql
   readonly check: UsageStore['check']
+  readonly sumDay: UsageStore['sumDay']
 
   /** `check` compares the sums with rows, ledger and balances. */
-  constructor(sql: Sql, check: UsageStore['check']) {
+  constructor(sql: Sql, days: UsageDays, check: UsageStore['check']) {
     this.#sql = sql
+    this.sumDay = () => days.add()
     this.check = check
   }
 
   /** Sums are hourly: the hours of `from` and `to` count in full, unless `to` is their start. */
   async totals(query: UsageQuery): Promise<UsageTotals> {
-    const row = await first<SumRow>(this.#sql, `SELECT ${SUMS} ${IN_SCOPE}`, scopeOf(query))
+    const row = await first<SumRow>(this.#sql, TOTALS, scopeOf(query))
     return totalsOf(row!)
   }
 

@@ -2,6 +2,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { JOBS_OWNER } from '../rules/jobs.ts'
 import { differences, limitDifference } from '../rules/usage.ts'
+import { DAILY, HOURLY_OF_DAYS } from '../sql/days.ts'
 import { Database, type Sqlite } from './driver.ts'
 
 /** Sums of each source of truth by organization: names of the sums, and the rows. */
@@ -9,6 +10,8 @@ const sources: readonly (readonly [facts: readonly string[], rows: string])[] = 
   [['rows', 'rowCost', 'rowCharges'], 'SELECT org_id, 1, coalesce(cost, 0), charged FROM requests'],
   [['rows', 'rowCost', 'rowCharges'], 'SELECT org_id, requests, cost, charged FROM pruned'],
   [['hourlyRows', 'hourlyCost'], 'SELECT org_id, requests, cost FROM usage_hourly'],
+  [['dailyRows', 'dailyCost'], DAILY],
+  [['summedRows', 'summedCost'], HOURLY_OF_DAYS],
   [
     ['entries', 'charges', 'creditCharges', 'monthCharges'],
     `SELECT org_id, iif(account = 'credits', amount, 0), iif(counter = 'usage', -amount, 0),

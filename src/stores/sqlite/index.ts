@@ -2,6 +2,7 @@
 import type { Stores } from '../../core/ports.ts'
 import { warn as emitWarning } from '../../lib/warn.ts'
 import { Keyring, keyFile } from '../keyring.ts'
+import { UsageDays } from '../sql/days.ts'
 import { sqlStores } from '../sql/index.ts'
 import { sqlJobs } from '../sql/jobs/index.ts'
 import { SqliteSql } from '../sql/sqlite.ts'
@@ -49,7 +50,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): Stores {
     nodes: undefined,
     ledger,
     jobs: sqlJobs(sql, { ledger: () => ledger.within(), keys, keyring }),
-    usage: new SqlUsage(sql, () => checkBooks(db)),
+    usage: new SqlUsage(sql, new UsageDays(sql, now), () => checkBooks(db)),
     retention: new SqliteRetention(db, writer),
     living: async () => ledger.living,
     async ping() {

@@ -264,4 +264,18 @@ export const migrations: readonly string[] = [
   alerts,
   // What happens at a limit on money: `refuse`, `notify` or `use:MODEL`; NULL refuses.
   'ALTER TABLE budgets ADD COLUMN on_limit TEXT',
+  // Days whose hourly sums are added up: see `src/stores/sql/days.ts`.
+  `
+  -- day: its start, UTC. state: 'stale', 'summed', or where its sums go on, as a JSON array.
+  CREATE TABLE usage_days (
+    day INTEGER PRIMARY KEY,
+    state TEXT NOT NULL
+  ) STRICT;
+  CREATE TRIGGER late_usage_makes_stale AFTER INSERT ON usage_hourly BEGIN
+    UPDATE usage_days SET state = 'stale' WHERE day = NEW.hour - NEW.hour % 86400000;
+  END;
+  CREATE TRIGGER further_late_usage_makes_stale AFTER UPDATE ON usage_hourly BEGIN
+    UPDATE usage_days SET state = 'stale' WHERE day = NEW.hour - NEW.hour % 86400000;
+  END;
+`,
 ]

@@ -101,6 +101,25 @@ const alerts = `
   ALTER TABLE job_events DROP CONSTRAINT job_events_job_id_fkey;
 `
 
+/** Adds the days whose hourly sums are added up. One is stale from its end on, for what still comes: see `OVER_MS`. */
+const usageDays = `
+  -- day: its start, UTC. state: 'stale', 'summed', or where its sums go on, as a JSON array.
+  CREATE TABLE usage_days (
+    day bigint PRIMARY KEY,
+    state text NOT NULL
+  );
+  CREATE FUNCTION late_usage_v1() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    INSERT INTO usage_days (day, state) VALUES (NEW.hour - NEW.hour % 86400000, 'stale')
+    ON CONFLICT (day) DO UPDATE SET state = 'stale';
+    RETURN NULL;
+  END $$;
+  -- From an hour after the day on: an hour before it may be added up, so that no transaction of before still runs then.
+  CREATE TRIGGER late_usage_makes_stale AFTER INSERT OR UPDATE ON usage_hourly FOR EACH ROW
+  WHEN (NEW.hour - NEW.hour % 86400000 + 90000000 <= date_part('epoch', now()) * 1000)
+  EXECUTE FUNCTION late_usage_v1();
+`
+
 /** SQL; the step at index n leads to version n + 1. */
 export const migrations: readonly string[] = [
   ledger,
@@ -123,4 +142,5 @@ export const migrations: readonly string[] = [
   sums,
   // What happens at a limit on money: `refuse`, `notify` or `use:MODEL`; NULL refuses.
   'ALTER TABLE budgets ADD COLUMN on_limit text COLLATE "C"',
+  usageDays,
 ]
