@@ -443,7 +443,7 @@ t.test('end users are named by the header and the field of the configuration', a
   })
   t.match(await options('end_users: { field: metadata.customer }\n'), { header: undefined, field: 'metadata.customer' })
   const limited = await options('end_users: { default_limit: { amount: "0.5" } }\n')
-  t.strictSame(limited?.limit, { limit: 500_000_000n, period: 'month' })
+  t.strictSame(limited?.limit, { limit: 500_000_000n, period: 'month', onLimit: undefined })
   for (const yaml of [
     '{ default_limit: { amount: 5 } }',
     '{ default_limit: { amount: "1", period: year } }',
