@@ -63,10 +63,10 @@ function nameOf(value: unknown): string | undefined {
 export function readAliases(input: Section, pools: Pools, report: Report): Section[] {
   const virtual: Section[] = []
   for (const part of PARTS) {
-    for (const [given, target] of Object.entries(sectionOf(sectionOf(input[part]).model_group_alias))) {
+    for (const [written, target] of Object.entries(sectionOf(sectionOf(input[part]).model_group_alias))) {
       const name = nameOf(target) ?? ''
-      const alias = plainName(given)
-      const key = `${part}.model_group_alias.${given}`
+      const alias = plainName(written)
+      const key = `${part}.model_group_alias.${written}`
       const use = pools.has(name) && !name.includes('*') ? [name] : pools.targetsOf(name)
       if (!NAME.test(alias) || alias.split('*').length > 2 || pools.isTaken(alias) || use.length === 0) {
         report.lost(key, 'the name is taken or wrong, or its model is missing')
@@ -75,7 +75,7 @@ export function readAliases(input: Section, pools: Pools, report: Report): Secti
       pools.take(alias)
       const isHidden = sectionOf(target).hidden === true
       virtual.push({ id: alias, ...(isHidden && { hidden: true }), use })
-      if (alias === given) report.carried(key, 'a virtual model')
+      if (alias === written) report.carried(key, 'a virtual model')
       else report.changed(key, 'clients call it without the marks on its letters')
     }
   }
