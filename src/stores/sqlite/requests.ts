@@ -8,11 +8,15 @@ import { addRow, type Counted, dimensionsOf, emptySum, type HourSum, MAX_BY_MODE
 import type { Sqlite } from './open.ts'
 import type { Participant, Writer } from './writer.ts'
 
+type Column = keyof ReturnType<typeof columnsOf>
 /** Columns of `requests`. */
-const names = `id, request_id, at, org_id, project_id, key_id, endpoint, requested_model, model, provider, source,
-  status, outcome, error_code, streamed, cached, attempts, duration_ms, ttft_ms,
-  prompt_tokens, completion_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, other_usage,
-  estimated, cost, funds, charged, storage, discount, tier, detail, end_user, tags`
+const columns: readonly Column[] = [
+  ...(['id', 'request_id', 'at', 'org_id', 'project_id', 'key_id', 'endpoint', 'requested_model'] as const),
+  ...(['model', 'provider', 'source', 'status', 'outcome', 'error_code', 'streamed', 'cached', 'attempts'] as const),
+  ...(['duration_ms', 'ttft_ms', 'prompt_tokens', 'completion_tokens', 'cache_read_tokens'] as const),
+  ...(['cache_write_tokens', 'reasoning_tokens', 'other_usage', 'estimated', 'cost', 'funds', 'charged'] as const),
+  ...(['storage', 'discount', 'tier', 'detail', 'end_user', 'tags'] as const),
+]
 
 /** Columns of `usage_hourly` that requests are added to, in the order of `beforeCommit`, and its primary key. */
 const summed = [
@@ -39,8 +43,10 @@ export class RequestLog implements Participant {
 
   constructor(db: Sqlite, writer: Writer, now: () => number) {
     this.#now = now
-    const marks = names.replace(/\w+/g, '@$&')
-    this.#insert = db.prepare(`INSERT INTO requests (${names}) VALUES (${marks}) ON CONFLICT (id) DO NOTHING`)
+    const marks = columns.map(() => '?').join(', ')
+    this.#insert = db.prepare(
+      `INSERT INTO requests (${columns.join(', ')}) VALUES (${marks}) ON CONFLICT (id) DO NOTHING`,
+    )
     this.#outcome = db.prepare<[string], RequestRow['outcome']>('SELECT outcome FROM requests WHERE id = ?').pluck()
     this.#takeOrphan = db
       .prepare<[string], OrphanRow>("DELETE FROM requests WHERE id = ? AND outcome = 'orphaned' RETURNING *")
@@ -68,7 +74,11 @@ export class RequestLog implements Participant {
 
   /** Within a transaction. Returns false when the row exists. */
   add(row: RequestRow, payment: Payment): boolean {
-    if (this.#insert.run(columnsOf(row, payment)).changes === 0) return false
+    const named = columnsOf(row, payment)
+    // Values by position: the driver takes 15 µs to look 35 of them up by name.
+    const values: unknown[] = []
+    for (const column of columns) values.push(named[column])
+    if (this.#insert.run(values).changes === 0) return false
     addRow(this.#sumOf(row), row, payment, 1)
     return true
   }
