@@ -5,8 +5,8 @@ import { convertLegacyHttpOptions, createOtlpHttpExportDelegate } from '@opentel
 import { emptyResource, type Resource } from '@opentelemetry/resources'
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base'
 
-/** A span that has ended. Times are those of `performance.now()`. */
-export interface EndedSpan {
+/** Facts of a span. Times are those of `performance.now()`. */
+export interface SpanFacts {
   readonly name: string
   /** Number of OTLP: one more than that of the API. */
   readonly kind: number
@@ -16,24 +16,31 @@ export interface EndedSpan {
   readonly state: string | undefined
   readonly parent: SpanContext | undefined
   readonly start: number
-  readonly end: number
-  /** 0 where no content came. */
-  readonly firstToken: number
-  readonly isError: boolean
   /** Attributes as their writers returned them, the one of `first` before all others. */
   readonly attributes: string
 }
 
-/** Writers of an attribute; they write nothing where it has no value. */
+/** The end of a span. */
+export interface SpanEnd {
+  readonly at: number
+  /** 0 where no content came. */
+  readonly firstToken: number
+  readonly isError: boolean
+}
+
+/** Makes a writer of an attribute; it returns an empty text without a value. */
 export const text =
   (key: string, before = ',') =>
   (value: string | undefined): string =>
     value === undefined ? '' : `${before}{"key":"${key}","value":{"stringValue":${JSON.stringify(value)}}}`
+/** Makes the writer of the attribute that comes first. */
 export const first = (key: string) => text(key, '')
+/** Like `text`, for flags. */
 export const flag =
   (key: string) =>
   (value: boolean | undefined): string =>
     value === undefined ? '' : `,{"key":"${key}","value":{"boolValue":${value}}}`
+/** Like `text`, for finite numbers. */
 export const number =
   (key: string) =>
   (value: number | undefined): string =>
@@ -67,8 +74,8 @@ export class WrittenSpan implements ReadableSpan {
   /** Begins with the comma behind the span before. */
   readonly bytes: Buffer
 
-  constructor(span: EndedSpan) {
-    this.bytes = Buffer.from(written(span))
+  constructor(span: SpanFacts, end: SpanEnd) {
+    this.bytes = Buffer.from(written(span, end))
   }
 
   spanContext(): SpanContext {
@@ -78,16 +85,17 @@ export class WrittenSpan implements ReadableSpan {
 // Members that the queue may read are the same for all: a span that waits costs one object and its bytes.
 Object.assign(WrittenSpan.prototype, { resource: emptyResource(), ended: true })
 
-function written({ name, kind, traceId, spanId, state, parent, start, end, firstToken, ...rest }: EndedSpan): string {
+function written(span: SpanFacts, { at, firstToken, isError }: SpanEnd): string {
+  const { name, kind, traceId, spanId, state, parent, start, attributes } = span
   const token = firstToken > 0 ? `${TOKEN_EVENT}${nanoOf(firstToken)}","attributes":[],"droppedAttributesCount":0}` : ''
   const above = parent ? `,"parentSpanId":"${parent.spanId}"` : ''
   const stateText = state === undefined ? '' : `,"traceState":${JSON.stringify(state)}`
-  const status = rest.isError ? SpanStatusCode.ERROR : SpanStatusCode.UNSET
+  const status = isError ? SpanStatusCode.ERROR : SpanStatusCode.UNSET
   const flags = TraceFlags.SAMPLED | PARENT_KNOWN | (parent?.isRemote ? PARENT_REMOTE : 0)
   return (
     `,{"traceId":"${traceId}","spanId":"${spanId}"${above}${stateText},"name":${JSON.stringify(name)}` +
-    `,"kind":${kind},"startTimeUnixNano":"${nanoOf(start)}","endTimeUnixNano":"${nanoOf(Math.max(start, end))}"` +
-    `,"attributes":[${rest.attributes}],"droppedAttributesCount":0,"events":[${token}],"droppedEventsCount":0` +
+    `,"kind":${kind},"startTimeUnixNano":"${nanoOf(start)}","endTimeUnixNano":"${nanoOf(Math.max(start, at))}"` +
+    `,"attributes":[${attributes}],"droppedAttributesCount":0,"events":[${token}],"droppedEventsCount":0` +
     `,"status":{"code":${status}},"links":[],"droppedLinksCount":0,"flags":${flags}}`
   )
 }
@@ -113,7 +121,7 @@ export function spanExporter(
       {
         serializeRequest(spans) {
           const body = Buffer.concat([head, ...spans.map(span => (span as WrittenSpan).bytes), tail])
-          // In place of the comma before the first span.
+          // Overwrites the comma before the first span.
           body[head.length] = SPACE
           return body
         },

@@ -8,7 +8,7 @@ import { labelsOf } from '../core/offer.ts'
 import type { TraceIds } from '../core/ports.ts'
 import type { GatewayError } from '../lib/error.ts'
 import { contentOf, errorTypeOf, operationOf, usdOf } from './genai.ts'
-import { type EndedSpan, first, flag, number, text, WrittenSpan } from './spans.ts'
+import { first, flag, number, type SpanEnd, text, WrittenSpan } from './spans.ts'
 
 /** Clients write model names. */
 const MAX_NAME = 200
@@ -68,7 +68,7 @@ export class Traces {
     const traced = this.#traces.get(ex)
     if (!traced?.attempt) return
     const facts = errorType(error.code ?? String(error.status)) + httpStatus(error.upstreamStatus || undefined)
-    this.#sendAttempt(ex, traced, { end: performance.now(), firstToken: 0, isError: true }, facts)
+    this.#sendAttempt(ex, traced, { at: performance.now(), firstToken: 0, isError: true }, facts)
   }
 
   ids(ex: Exchange): TraceIds | undefined {
@@ -84,13 +84,13 @@ export class Traces {
     const { parent, span, state } = traced
     const { start, firstToken, end: ended } = ex.timings
     const error = errorTypeOf(ex)
-    const end = { end: ended || performance.now(), firstToken, isError: error !== undefined }
+    const end = { at: ended || performance.now(), firstToken, isError: error !== undefined }
     const facts = answeredBy(ex) + errorType(error)
     if (traced.attempt) this.#sendAttempt(ex, traced, end, facts + httpStatus(200))
     const attributes = requestOf(ex) + facts + attempts(traced.attempts) + httpStatus(ex.answer.status || undefined)
     const { traceId, spanId } = span
     this.#sending!.send(
-      new WrittenSpan({ name: nameOf(ex), kind: SERVER, traceId, spanId, state, parent, start, ...end, attributes }),
+      new WrittenSpan({ name: nameOf(ex), kind: SERVER, traceId, spanId, state, parent, start, attributes }, end),
     )
   }
 
@@ -104,7 +104,7 @@ export class Traces {
     const attributes = named + attempt(traced.attempts) + input(content) + facts
     const { traceId } = parent
     this.#sending!.send(
-      new WrittenSpan({ name: nameOf(ex), kind: CLIENT, traceId, spanId, state, parent, start, ...end, attributes }),
+      new WrittenSpan({ name: nameOf(ex), kind: CLIENT, traceId, spanId, state, parent, start, attributes }, end),
     )
   }
 
@@ -145,9 +145,6 @@ export class Traces {
     return this.#random.slice(from, this.#taken)
   }
 }
-
-/** The end of a span. */
-type SpanEnd = Pick<EndedSpan, 'end' | 'firstToken' | 'isError'>
 
 const nameOf = (ex: Exchange): string =>
   ex.target ? `${operationOf(ex)} ${labelsOf(ex.target.mapping).model}` : operationOf(ex)
