@@ -59,13 +59,13 @@ export class OidcSignIn {
 
   /** Host of the provider, for people; undefined where none is configured. */
   get provider(): string | undefined {
-    const { issuer = undefined } = this.#settings() ?? {}
+    const issuer = this.#settings()?.issuer
     return issuer === undefined ? undefined : (urlOf(issuer)?.host ?? issuer)
   }
 
   /** Name that browsers use for the page behind a proxy. */
   get hostname(): string | undefined {
-    const { redirect_url: url = undefined } = this.#settings() ?? {}
+    const url = this.#settings()?.redirect_url
     return url === undefined ? undefined : urlOf(url)?.hostname
   }
 
@@ -95,8 +95,7 @@ export class OidcSignIn {
       code_challenge_method: 'S256',
     }
     for (const [name, value] of Object.entries(query)) location.searchParams.set(name, value)
-    const claims = { begun } as unknown as JWTPayload
-    const sealing = new EncryptJWT(claims).setProtectedHeader(SEAL).setExpirationTime(`${SIGN_IN_SECONDS}s`)
+    const sealing = new EncryptJWT({ begun }).setProtectedHeader(SEAL).setExpirationTime(`${SIGN_IN_SECONDS}s`)
     return { location: location.href, sealed: await sealing.encrypt(this.#key) }
   }
 
@@ -205,7 +204,7 @@ function endpointsIn(metadata: IssuerMetadata, { issuer }: OidcSettings): Endpoi
 const isAddress = (value: unknown): value is string =>
   typeof value === 'string' && /^https?:\/\//.test(value) && URL.canParse(value)
 
-/** As RFC 6749, section 2.3.1, asks of id and secret. */
+/** Encodes an id or a secret by RFC 6749, section 2.3.1. */
 const formEncoded = (text: string): string => new URLSearchParams([['', text]]).toString().slice(1)
 
 function isAllowed(claims: JWTPayload, { issuer, allow }: OidcSettings): boolean {
@@ -225,6 +224,6 @@ function hasOne(claims: JWTPayload, path: string, words: string | readonly strin
 const hasEmail = ({ email, email_verified }: JWTPayload): boolean =>
   typeof email === 'string' && String(email_verified ?? true) === 'true'
 
-/** No other claim: people choose those themselves. */
+/** Returns the verified address, else the subject. People choose other claims themselves. */
 const nameOf = (claims: JWTPayload): string =>
   printable(String(hasEmail(claims) ? claims.email : claims.sub)).slice(0, MAX_NAME)
