@@ -25,7 +25,7 @@ export async function runCommand(
   return run(args as never, context, actor)
 }
 
-/** Rejects with a 400 where a limit is to use a model that the gateway does not know. */
+/** Rejects with a 400 where a limit is to use an unknown model. Other failures only say that it cannot serve now. */
 async function checkAction(action: OnLimit, { explainRoute }: AdminContext): Promise<void> {
   if (typeof action === 'string') return
   try {

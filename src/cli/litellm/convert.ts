@@ -35,7 +35,7 @@ export async function convert(input: Section, isWhole = false): Promise<Converte
 
 async function readModels({ model_list, credential_list }: Section, report: Report): Promise<Names> {
   const names = new Map<string, Deployment[]>()
-  // By what is left of each name; a name without marks counts before others.
+  // Maps a name without marks to the one that keeps it: one that was written so, else the first.
   const spelled = new Map<unknown, unknown>()
   for (const one of listOf(model_list)) {
     const { model_name: name } = sectionOf(one)

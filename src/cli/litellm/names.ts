@@ -42,7 +42,7 @@ export function readStrategy({ router_settings }: Section, report: Report): stri
 
 interface Pooled {
   readonly names: Names
-  /** Names to try after a name, by it. */
+  /** Maps a name to those that are tried after it. */
   readonly fallbacks: ReadonlyMap<string, readonly string[]>
   /** Strategy of the virtual models whose deployments have no order. */
   readonly strategy: string
@@ -149,7 +149,7 @@ export class Pools {
     return isPattern ? targets : [id]
   }
 
-  /** The target that stands for the deployments of one order: they are drawn by weight. */
+  /** Returns the target that stands for the deployments of one order. */
   #ofGroup(name: string, group: readonly Section[]): Section {
     if (group.length === 1) return group[0]!
     const id = this.#freeId(`${name}.share`)

@@ -3,7 +3,7 @@ import { json } from '../../codecs/json.ts'
 import type { Endpoint, Method } from '../../core/endpoint.ts'
 import { errors } from '../../lib/error.ts'
 
-/** Commands of `gatewayctl` by what a path begins with, and by its last part; `''` stands for any other one. */
+/** Maps the first and the last part of a path to a command of `gatewayctl`; `''` stands for any other last part. */
 const COMMANDS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   key: {
     ...{ generate: 'keys create', update: 'keys update', bulk_update: 'keys update', regenerate: 'keys roll' },
@@ -33,7 +33,7 @@ const rowsOf = (start: string): readonly Endpoint[] =>
     chain: 'local',
     codec: json,
     bodyLimit: 0,
-    // The admin key of LiteLLM is none of ours, and its caller must read the answer.
+    // Clients send LiteLLM's admin key. Without `open` they would get a 401, and never read what to do.
     open: true,
     check: ({ http }) => {
       throw remedy(start, http.params.action?.split('/').at(-1) ?? '')
@@ -41,7 +41,7 @@ const rowsOf = (start: string): readonly Endpoint[] =>
     serve: async () => Promise.reject(remedy(start, '')),
   }))
 
-/** 404: nothing of it is done at the address of clients. */
+/** Returns the 404 that names a command. */
 function remedy(start: string, action: string): Error {
   const commands = COMMANDS[start]!
   const command = (Object.hasOwn(commands, action) && commands[action]) || commands['']!

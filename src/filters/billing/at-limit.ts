@@ -10,9 +10,9 @@ interface Instead {
   readonly limitId: string
   readonly use: string
 }
-/** Limits that have just refused the hold of a request. */
+/** Maps a request to the limit that has just refused its hold. */
 const wished = new WeakMap<Exchange, Instead>()
-/** Ids of the limits that have led to the model of a request. */
+/** Maps a request to the limits that have led to its model. */
 const passedOver = new WeakMap<Exchange, Set<string>>()
 
 /** Returns the model to plan the request with, where a limit has just refused the hold for another one. */
@@ -29,7 +29,7 @@ function passOver(ex: Exchange, limitId: string): void {
   passedOver.set(ex, ids.add(limitId))
 }
 
-/** Returns the payer for whom those limits only count that have led to the model. */
+/** Returns the payer. Limits that have led to the model of the request let it pass. */
 export function payerAtLimit(ex: Exchange, payer: Principal): Principal {
   const ids = passedOver.get(ex)
   if (!ids) return payer
@@ -38,8 +38,8 @@ export function payerAtLimit(ex: Exchange, payer: Principal): Principal {
 }
 
 /**
- * To be called with each refusal of a hold. Returns the hold to ask for in its place: the request has the model already
- * that the limit has used. Else the request fails; `modelInstead` then says with which model it may go on.
+ * Takes each refusal of a hold. Returns the hold to ask for instead if the request has the model of the limit already.
+ * Otherwise the request fails, and `modelInstead` returns the model to go on with.
  */
 export function atLimit(
   ex: Exchange,
@@ -64,7 +64,7 @@ export function atLimit(
   return undefined
 }
 
-/** Tells of limits with `notify` that a hold has passed. */
+/** Tells of limits that a hold has passed. */
 export function tellPassed(ex: Exchange, payer: Principal, passed: readonly Exhausted[], services: Services): void {
   for (const one of passed) {
     services.alerts?.refused(payer, one)
@@ -72,7 +72,7 @@ export function tellPassed(ex: Exchange, payer: Principal, passed: readonly Exha
   }
 }
 
-/** Logs it once in each period, and at most once a day, over all nodes. */
+/** Logs a passed limit once in each period and day, over all nodes. */
 function tell(
   ex: Exchange,
   { exhausted, limitId, period, resetsAt }: Exhausted,

@@ -2,12 +2,12 @@
 import { DAY_MS, HOUR_MS } from '../rules/hours.ts'
 import { first, type Sql } from './sql.ts'
 
-/** Hourly sums that one transaction reads: some milliseconds of work. */
+/** Maximum hourly sums that one transaction reads, in some milliseconds. */
 const AT_ONCE = 500
-/** A day is added up so long after its end. What is added to it later makes it `stale`: a trigger sees to that. */
+/** Time between the end of a day and its sums. A trigger makes a day `stale` to which something is added later. */
 const OVER_MS = 2 * HOUR_MS
 
-/** SQL: what daily sums are kept by, as labels of `usage_labels`, and the columns of `usage_hourly` for them. */
+/** Maps labels of daily sums in `usage_labels` to columns of `usage_hourly`. */
 const labels = { provider: 'provider', model: 'model', app: 'source' } as const
 const LABELS = Object.keys(labels)
   .map(label => `'${label}'`)
@@ -25,7 +25,7 @@ const startOf = (hour: number): Place => [hour, '', '', '', '', '', '']
 const PART = `
   FROM usage_hourly WHERE (${ORDER}) >= ($1, $2, $3, $4, $5, $6, $7) AND (${ORDER}) < ($8, $9, $10, $11, $12, $13, $14)`
 
-/** The newest day before `$1` that is not added up, but for those in the JSON array `$2`. */
+/** Returns SQL for the newest day before `$1` that is not added up and not in the JSON array `$2`. */
 const nextDay = (elements: string): string => `
   WITH RECURSIVE hours (hour) AS (
     SELECT max(hour) FROM usage_hourly WHERE hour < CAST($1 AS bigint)
@@ -59,7 +59,7 @@ const ADD_PART = `WITH part AS (SELECT * ${PART}) ${ADD}`
 const KEEP = 'UPDATE usage_days SET state = $2 WHERE day = $1'
 
 const SUMMED = "(SELECT day FROM usage_days WHERE state = 'summed')"
-/** SQL: daily sums that have all requests of their days; and the hourly ones that they are made of. */
+/** SQL of the daily sums of whole days, and of the hourly sums that they are made of. */
 export const DAILY = `SELECT org_id, requests, cost FROM usage_labels WHERE label = 'provider' AND day IN ${SUMMED}`
 export const HOURLY_OF_DAYS = `
   SELECT org_id, requests, cost FROM usage_hourly WHERE hour - hour % ${DAY_MS} IN ${SUMMED}`
@@ -69,7 +69,7 @@ export class UsageDays {
   readonly #sql: Sql
   readonly #now: () => number | Promise<number>
   readonly #nextDay: string
-  /** Days that could not be added up, such as those of sums beyond 64 bits: the last ones of all. */
+  /** Days that failed, such as by sums beyond 64 bits. They are tried again after all others. */
   readonly #failed = new Set<number>()
 
   /** `now`: the clock of the stores. */
@@ -79,7 +79,7 @@ export class UsageDays {
     this.#nextDay = nextDay(sql.dialect.elementsOf('$2'))
   }
 
-  /** Adds a part of a day; returns its start, or undefined when all are added up. A day that fails comes again then. */
+  /** Adds a part of a day. Resolves with its start, or undefined when none is left. Rejects where a day fails. */
   async add(): Promise<number | undefined> {
     const over = (await this.#now()) - OVER_MS
     const values = [over - (over % DAY_MS), JSON.stringify([...this.#failed].map(String))]
@@ -99,7 +99,7 @@ export class UsageDays {
   }
 }
 
-/** Within a transaction. The row of the day is locked, so that what is added late waits, and makes it stale again. */
+/** Adds a part within a transaction. It locks the row of the day: late usage waits for it, and makes the day stale again. */
 async function addPart(sql: Sql, day: number): Promise<void> {
   await sql.query(BEGIN, [day])
   const { state } = (await first<{ state: string }>(sql, `${STATE} ${sql.dialect.lock}`, [day]))!

@@ -262,7 +262,7 @@ export const migrations: readonly string[] = [
   // Weight and limits per minute of a provider key: a JSON object.
   'ALTER TABLE provider_keys ADD COLUMN load TEXT',
   alerts,
-  // What happens at a limit on money: `refuse`, `notify` or `use:MODEL`; NULL refuses.
+  // Adds the action at a limit on money: `refuse`, `notify` or `use:MODEL`. NULL refuses.
   'ALTER TABLE budgets ADD COLUMN on_limit TEXT',
   // Days whose hourly sums are added up: see `src/stores/sql/days.ts`.
   `

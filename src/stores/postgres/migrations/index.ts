@@ -101,7 +101,7 @@ const alerts = `
   ALTER TABLE job_events DROP CONSTRAINT job_events_job_id_fkey;
 `
 
-/** Adds the days whose hourly sums are added up. One is stale from its end on, for what still comes: see `OVER_MS`. */
+/** Adds the days whose hourly sums are added up. What comes after a day has ended makes it stale: see `OVER_MS`. */
 const usageDays = `
   -- day: its start, UTC. state: 'stale', 'summed', or where its sums go on, as a JSON array.
   CREATE TABLE usage_days (
@@ -140,7 +140,7 @@ export const migrations: readonly string[] = [
   'ALTER TABLE provider_keys ADD COLUMN load text COLLATE "C"',
   alerts,
   sums,
-  // What happens at a limit on money: `refuse`, `notify` or `use:MODEL`; NULL refuses.
+  // Adds the action at a limit on money: `refuse`, `notify` or `use:MODEL`. NULL refuses.
   'ALTER TABLE budgets ADD COLUMN on_limit text COLLATE "C"',
   usageDays,
 ]
