@@ -2,15 +2,13 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { parse } from 'yaml'
-import { wavHead } from '../../src/lib/wav.ts'
-import { callAiSdk } from '../helpers/ai-sdk-chat.ts'
 import { openBooks } from '../helpers/books.ts'
 import { commandsOf } from '../helpers/commands.ts'
 import { startGateway } from '../helpers/gateway.ts'
 import { untilInFlight } from '../helpers/invariants.ts'
 import { callTool } from '../helpers/mcp.ts'
+import { type ModelEndpoint, modelEndpoints, opened, seen } from '../helpers/model-endpoints.ts'
 import { RealtimeClient } from '../helpers/realtime-client.ts'
-import type { SentEvent } from '../helpers/realtime-provider.ts'
 import { scripted } from '../helpers/scripted.ts'
 
 type Tree = Record<string, unknown>
@@ -56,154 +54,15 @@ const gateway = await startGateway(t, {
 })
 const command = commandsOf(gateway)
 
-/** What a client sees of one request. */
-interface Seen {
-  readonly status: number
-  readonly body: unknown
-  readonly headers?: Headers
+const refusals = {
+  openai: { error: { message: TEXT, code: 'model_denied', param: 'model' } },
+  google: { error: { code: 403, status: 'PERMISSION_DENIED', message: TEXT } },
+  anthropic: { type: 'error', error: { type: 'permission_error', message: TEXT } },
+  message: { error: { message: TEXT } },
+  tool: { isError: true, content: [{ text: new RegExp(TEXT) }] },
 }
-interface AiSdkMetadata {
-  readonly usedModel: string
-  readonly routing: { readonly originalModelId: string }
-}
-interface Row {
-  readonly model: string
-  readonly ask: (model: string, headers: Record<string, string>) => Promise<Seen>
-  /** The refusal in the client's own shape. */
-  readonly refusal?: unknown
-  /** Where its answer has metadata. */
-  readonly metadata?: (body: never) => unknown
-  /** No request under its id is recorded. */
-  readonly unrecorded?: true
-  /** The gateway answers by itself where no target counts. */
-  readonly estimated?: true
-}
-
-const seen = async (answer: Response): Promise<Seen> => {
-  const bytes = Buffer.from(await answer.arrayBuffer())
-  const isJson = answer.headers.get('content-type')?.startsWith('application/json')
-  return {
-    status: answer.status,
-    body: isJson ? (JSON.parse(String(bytes)) as unknown) : String(bytes),
-    headers: answer.headers,
-  }
-}
-const json =
-  (path: string, body: Tree): Row['ask'] =>
-  async (model, headers) =>
-    seen(await gateway.post(path, { model, ...body }, headers))
-const form =
-  (path: string, fields: () => Record<string, string | Blob>): Row['ask'] =>
-  async (model, headers) => {
-    const data = new FormData()
-    for (const [name, value] of Object.entries({ model, ...fields() })) data.set(name, value)
-    return seen(
-      await fetch(`${gateway.url}${path}`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${gateway.key}`, ...headers },
-        body: data,
-      }),
-    )
-  }
-const messages = [{ role: 'user', content: 'Who answers?' }]
-const contents = [{ role: 'user', parts: [{ text: 'Who answers?' }] }]
-const google =
-  (call: string, body: Tree): Row['ask'] =>
-  async (model, headers) =>
-    seen(await gateway.post(`/v1beta/models/${model}:${call}`, body, headers))
-const pixel =
-  'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=='
-const png = () => new Blob([Buffer.from(pixel.split(',')[1]!, 'base64')], { type: 'image/png' })
-const sound = () => new Blob([wavHead(16_000, 3200), Buffer.alloc(3200)])
-
-const OPENAI = { error: { message: TEXT, code: 'model_denied', param: 'model' } }
-const GOOGLE = { error: { code: 403, status: 'PERMISSION_DENIED', message: TEXT } }
-const ANTHROPIC = { type: 'error', error: { type: 'permission_error', message: TEXT } }
-
-const rows: Record<string, Row> = {
-  chat: { model: 'demo', ask: json('/v1/chat/completions', { messages }), metadata: ({ metadata }: Tree) => metadata },
-  'legacy completions': {
-    model: 'demo',
-    ask: json('/v1/completions', { prompt: 'Who?' }),
-    metadata: ({ metadata }: Tree) => metadata,
-  },
-  messages: {
-    model: 'demo',
-    ask: json('/v1/messages', { messages, max_tokens: 9 }),
-    metadata: ({ metadata }: Tree) => metadata,
-    refusal: ANTHROPIC,
-  },
-  'count_tokens of Messages': {
-    model: 'demo',
-    ask: json('/v1/messages/count_tokens', { messages }),
-    refusal: ANTHROPIC,
-    estimated: true,
-  },
-  responses: { model: 'demo', ask: json('/v1/responses', { input: 'Who?' }), metadata: ({ gateway }: Tree) => gateway },
-  'Gemini generateContent': {
-    model: 'demo',
-    ask: google('generateContent', { contents }),
-    metadata: ({ gateway }: Tree) => gateway,
-    refusal: GOOGLE,
-  },
-  'Gemini countTokens': { model: 'demo', ask: google('countTokens', { contents }), refusal: GOOGLE, estimated: true },
-  'AI SDK': {
-    model: 'demo',
-    ask: async (model, headers) =>
-      seen(
-        await callAiSdk(
-          gateway,
-          model,
-          { prompt: [{ role: 'user', content: [{ type: 'text', text: 'Who?' }] }] },
-          'whole',
-          headers,
-        ),
-      ),
-    metadata: ({ providerMetadata: { gateway } }: { providerMetadata: { gateway: AiSdkMetadata } }) => ({
-      requested_model: gateway.routing.originalModelId,
-      used_model: gateway.usedModel.replace('demo/', ''),
-    }),
-    refusal: { error: { message: TEXT } },
-  },
-  embeddings: { model: 'demo-embed', ask: json('/v1/embeddings', { input: 'a' }) },
-  'Gemini embedContent': {
-    model: 'demo-embed',
-    ask: google('embedContent', { content: contents[0]! }),
-    metadata: ({ gateway }: Tree) => gateway,
-    refusal: GOOGLE,
-  },
-  images: { model: 'demo-image', ask: json('/v1/images/generations', { prompt: 'a cat' }) },
-  'edits of images': { model: 'demo-image', ask: form('/v1/images/edits', () => ({ prompt: 'a cat', image: png() })) },
-  speech: { model: 'demo-speech', ask: json('/v1/audio/speech', { input: 'Hi', response_format: 'wav', voice: 'a' }) },
-  transcriptions: { model: 'demo-transcribe', ask: form('/v1/audio/transcriptions', () => ({ file: sound() })) },
-  translations: { model: 'demo-transcribe', ask: form('/v1/audio/translations', () => ({ file: sound() })) },
-  moderations: { model: 'demo-moderation', ask: json('/v1/moderations', { input: 'words' }) },
-  OCR: { model: 'demo-ocr', ask: json('/v1/ocr', { document: { type: 'image_url', image_url: pixel } }) },
-  rerank: { model: 'demo-rerank', ask: json('/v1/rerank', { query: 'q', documents: ['a', 'b'] }) },
-  'rerank of Cohere': { model: 'demo-rerank', ask: json('/v2/rerank', { query: 'q', documents: ['a', 'b'] }) },
-  decisions: {
-    model: 'demo-decision',
-    ask: json('/v1/systemone', { state: 'x', questions: { a: { type: 'noul', instructions: 'x' } } }),
-  },
-  videos: { model: 'demo-video', ask: json('/v1/videos', { prompt: 'a cat', seconds: 4 }) },
-  'the chat tool of MCP': {
-    model: 'demo',
-    ask: (model, headers) => tool('chat', { model, messages }, headers),
-    refusal: { isError: true, content: [{ text: new RegExp(TEXT) }] },
-    unrecorded: true,
-  },
-  'the image tool of MCP': {
-    model: 'demo-image',
-    ask: (model, headers) => tool('generate-image', { model, prompt: 'a cat' }, headers),
-    refusal: { isError: true, content: [{ text: new RegExp(TEXT) }] },
-    unrecorded: true,
-  },
-  'realtime sessions': {
-    model: 'demo-realtime',
-    async ask(model, headers) {
-      return talked(new RealtimeClient(gateway, `?model=${model}`, { headers }))
-    },
-  },
+const rows: Record<string, ModelEndpoint> = {
+  ...modelEndpoints(gateway),
   'realtime sessions that transcribe': {
     model: 'demo-realtime',
     unrecorded: true,
@@ -215,7 +74,7 @@ const rows: Record<string, Row> = {
   'models that transcribe within sessions': {
     model: 'demo-transcribe',
     unrecorded: true,
-    refusal: { error: { message: TEXT } },
+    refusedAs: 'message',
     async ask(model) {
       const client = new RealtimeClient(gateway, '?model=any-demo-realtime')
       const session = { type: 'realtime', model: 'any-demo-realtime', audio: { input: { transcription: { model } } } }
@@ -229,7 +88,7 @@ const rows: Record<string, Row> = {
   'models that transcribe, of a client secret': {
     model: 'demo-transcribe',
     unrecorded: true,
-    refusal: { error: { message: TEXT } },
+    refusedAs: 'message',
     async ask(model) {
       const session = { type: 'realtime', model: 'demo-realtime', audio: { input: { transcription: { model } } } }
       const minted = await seen(await gateway.post('/v1/realtime/client_secrets', { session }))
@@ -238,53 +97,13 @@ const rows: Record<string, Row> = {
       return opened(client, () => client.until('session.created'))
     },
   },
-  'realtime sessions by a client secret': {
-    model: 'demo-realtime',
-    async ask(model, headers) {
-      const session = { type: 'realtime', model }
-      const minted = await seen(await gateway.post('/v1/realtime/client_secrets', { session }))
-      if (minted.status !== 200) return minted
-      const { value } = minted.body as { value: string }
-      return talked(new RealtimeClient(gateway, '', { key: value, headers }))
-    },
-  },
-}
-
-async function tool(name: string, args: Tree, headers: Record<string, string>): Promise<Seen> {
-  const body = await callTool(gateway, name, args, headers)
-  return { status: body.isError ? 403 : 200, body }
-}
-
-const talked = (client: RealtimeClient): Promise<Seen> =>
-  opened(client, async () => {
-    await client.until('session.created')
-    client.send({ type: 'response.create' })
-    return client.until('response.done')
-  })
-
-/** What a session has told, or the answer that refuses it. */
-async function opened(client: RealtimeClient, talk: () => Promise<SentEvent>): Promise<Seen> {
-  const refused = new Promise<Seen>(resolve =>
-    client.ws.once('unexpected-response', (_request, answer) => {
-      void answer.toArray().then((chunks: Buffer[]) => {
-        resolve({ status: answer.statusCode!, body: JSON.parse(Buffer.concat(chunks).toString()) })
-      })
-    }),
-  )
-  const answered = (async (): Promise<Seen> => {
-    const body = await talk()
-    await client.end()
-    return { status: body.type === 'error' ? 403 : 200, body }
-  })()
-  answered.catch(() => undefined)
-  return Promise.race([refused, answered])
 }
 
 const cases: { name: string; id: string; requested: string; used: string | undefined }[] = []
 let asked = 0
 const idOf = () => ({ 'x-request-id': `virtual-${++asked}` })
 
-for (const [name, { model, ask, metadata, refusal = OPENAI, unrecorded, estimated }] of Object.entries(rows)) {
+for (const [name, { model, ask, metadata, refusedAs = 'openai', unrecorded, estimated }] of Object.entries(rows)) {
   t.test(`${name}: a virtual model, and names that rules move and refuse`, async t => {
     for (const called of [`any-${model}`, `moved-${model}`, `over-${model}`]) {
       const id = idOf()
@@ -297,7 +116,7 @@ for (const [name, { model, ask, metadata, refusal = OPENAI, unrecorded, estimate
     const before = failing.got.length
     const refused = await ask(`denied-${model}`, idOf())
     t.equal(refused.status, 403)
-    t.match(refused.body, refusal)
+    t.match(refused.body, refusals[refusedAs])
     t.equal(failing.got.length, before, 'no provider is asked')
   })
 }
