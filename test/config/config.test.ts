@@ -455,3 +455,17 @@ t.test('end users are named by the header and the field of the configuration', a
     await t.rejects(options(`end_users: ${yaml}\n`), /expected|unknown key/, yaml)
   }
 })
+
+t.test('an unknown model of an "on_limit" is refused wherever it stands', async t => {
+  const limits = (use: string) => `[{ rpm: 1, on_limit: { use: ${use} } }]`
+  const said = async (yaml: string) => await refusal(load({ [GATEWAY]: yaml }))
+  const why = 'unknown model "acme-larg"; did you mean "acme-large"?'
+  const chain = gatewayYaml.replace('rpm: 600', `rpm: 600, limits: ${limits('acme-larg')}`)
+  t.equal(await said(chain), `config/gateway.yaml:8:66: ${why}`)
+  const endpoint = gatewayYaml.replace('rpm: 100', `rpm: 100, limits: ${limits('acme-larg')}`)
+  t.equal(await said(endpoint), `config/gateway.yaml:17:70: ${why}`)
+  const endUsers = 'end_users: { default_limit: { amount: "1", on_limit: { use: acme-larg } } }\n'
+  t.equal(await said(gatewayYaml + endUsers), `config/gateway.yaml:18:61: ${why}`)
+  const other = chain.replace('acme-larg', 'acm/acme-large')
+  t.equal(await said(other), 'config/gateway.yaml:8:66: unknown provider "acm"; did you mean "acme"?')
+})
