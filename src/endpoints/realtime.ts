@@ -153,10 +153,12 @@ function checkTranscription(ex: Exchange, session: SessionSettings, targets: rea
   }
 }
 
-/** Checks that there is credit for any response at all. The session holds money for each response itself. */
+/** Checks that money is left for any response at all. The session holds money for each response itself. */
 async function checkMoney(principal: Principal, targets: readonly Target[], services: Services): Promise<void> {
   const { budgets } = await services.keys.status(principal)
-  const full = budgets.find(({ spent, held, limit }) => spent + held >= limit)
+  const full = budgets.find(
+    ({ spent, held, limit, onLimit = 'refuse' }) => onLimit === 'refuse' && spent + held >= limit,
+  )
   if (full) {
     const isHeld = full.spent < full.limit
     throw errors.spent(
