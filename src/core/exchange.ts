@@ -37,11 +37,12 @@ export interface Meters {
   answer(ex: Exchange): AnswerMeter
 }
 
-/** The model of a request as its caller names it. */
+/** The model of a request as its caller names it, and the request before routing changes it. */
 interface RequestedModel {
   /** Without its provider; empty until known. */
   model: string
   provider: string | null
+  written?: Ops[Op]
 }
 
 /** One request and all that filters learn about it until its record is written. */
@@ -109,8 +110,7 @@ export class Exchange {
   readRequest(): Promise<Ops[Op]> {
     this.#request ??= this.input.read().then(value => {
       this.timings.read = performance.now()
-      const { stored } = this.input
-      const body = stored ? stored.read(value) : value
+      const body = this.input.stored?.read(value) ?? value
       return body instanceof Promise
         ? body.then(read => this.step(() => this.#decode(read)))
         : this.step(() => this.#decode(body))

@@ -49,24 +49,16 @@ export const route: FilterFactory<Settings> = {
     const copies = copiesOf(services)
     /** `asked`: the model that the request has named, where a limit has another one used. */
     const serve = async (ex: Exchange, next: () => Promise<Reply>, asked?: string): Promise<Reply> => {
-      let query = new ExchangeQuery(ex)
+      const query = new ExchangeQuery(ex)
       const isFirst = asked === undefined
       const rules = isFirst ? query.catalog.rules : undefined
       const mirror = rules && ruleFor(withoutSuffix(query.request.model).name, query)
       let named = namedModels(query, services.random, isFirst ? count : undefined)
       if (!isFirst) named = named.map(one => ({ ...one, virtual: asked }))
-      const limits = passedOf(ex)
-      if (limits) {
-        for (let use = await limits.check(named); use !== undefined; use = await limits.check(named)) {
-          const virtual = named[0]!.virtual ?? named[0]!.requested.requestedModel
-          ex.request = insteadOf(ex.request!, use)
-          query = new ExchangeQuery(ex)
-          named = namedModels(query, services.random).map(one => ({ ...one, virtual }))
-        }
-      }
       const { requested, virtual } = named[0]!
       ex.requested.model = virtual ?? requested.requestedModel
       ex.requested.provider = virtual === undefined ? requested.requestedProvider : null
+      await passedOf(ex)?.check(named)
       const planned = selector.inOrder(plansOf(named, options))
       const most = Math.max(options.attempts, planned.length)
       const choice = selector.chooseAmong(planned)
@@ -150,18 +142,20 @@ export const route: FilterFactory<Settings> = {
       async handle(ex, next) {
         await ex.readRequest()
         const request = ex.request!
+        ex.requested.written = request
         let refusal: GatewayError | undefined
         for (;;) {
           try {
             return await serve(ex, next, refusal && ex.requested.model)
           } catch (thrown) {
             const error = asError(thrown)
-            const use = modelInstead(ex)
+            const use = modelInstead(ex) ?? passedOf(ex)?.modelInstead()
             if (use !== undefined) {
               refusal = error
               ex.request = insteadOf(request, use)
             } else if (refusal && isUnfit(error)) {
               ex.request = request
+              if (refusal.status === 429) passedOf(ex)!.refused()
               throw refusal
             } else throw error
           }

@@ -55,8 +55,11 @@ export function atLimit(
     id: limitId,
     onLimit: { use },
   } = limit
+  const isUsed = [ex.target!.mapping.model.id, ex.request?.model, ex.requested.model].includes(use)
+  // A session that is open keeps its model.
+  if (ex.charges && !isUsed) return undefined
   tell(ex, refused, use, services)
-  if ([ex.target!.mapping.model.id, ex.request?.model, ex.requested.model].includes(use)) {
+  if (isUsed) {
     passOver(ex, limitId)
     return Object.assign({}, wanted, { principal: payerAtLimit(ex, principal) })
   }

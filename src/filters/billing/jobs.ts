@@ -83,7 +83,7 @@ export class JobAdmission {
     }
     const made = this.#made.get(ex) ?? {
       id: operation.prefix + base62(ID_LENGTH),
-      requestHash: idempotency === null ? null : await hashOf(request, ex.caller.tenant),
+      requestHash: idempotency === null ? null : await hashOf(ex.requested.written ?? request, ex.caller.tenant),
     }
     this.#made.set(ex, made)
     const createdAt = now()

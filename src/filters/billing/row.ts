@@ -9,12 +9,14 @@ import type { Labels } from '../../core/policy.ts'
 import type { AttemptRecord, HoldRequest, RequestDetail, RequestRow } from '../../core/ports.ts'
 import { sourceOf } from '../source.ts'
 
+const writtenModel = ({ requested: { written }, request }: Exchange): string => (written ?? request)?.model ?? ''
+
 /** The columns that identify the row of a running request. */
 export const identityOf = (ex: Exchange): HoldRequest['request'] => ({
   id: ex.logId,
   requestId: ex.id,
   endpoint: ex.endpoint.name,
-  requestedModel: ex.request?.model ?? '',
+  requestedModel: writtenModel(ex),
   model: ex.target?.mapping.model.id ?? null,
   provider: ex.target?.provider.id ?? null,
 })
@@ -36,7 +38,7 @@ export function rowOf(ex: Exchange, outcome: Outcome, cost: Money | null, now: n
     projectId: principal.projectId,
     keyId: principal.keyId,
     endpoint: ex.endpoint.name,
-    requestedModel: ex.request?.model ?? '',
+    requestedModel: writtenModel(ex),
     model: ex.answer.cached?.model ?? servedBy(ex, outcome),
     provider: ex.answer.cached?.provider ?? mapping?.provider.id ?? null,
     source: sourceOf(ex),

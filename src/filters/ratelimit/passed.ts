@@ -67,6 +67,7 @@ export class PassedLimits {
   #shown: Shown[] = []
   /** Keys of the limits that have led to another model. */
   readonly #passedOver = new Set<string>()
+  #instead: string | undefined
   #isRefused = false
   /** State before a model was known. */
   #before: Before | undefined
@@ -83,17 +84,24 @@ export class PassedLimits {
   }
 
   /**
-   * Takes what depends on the model, and tokens by their estimate. Resolves with the model to use instead, if a limit
-   * says so: then it is to be called again, which gives back what it took. Rejects with the 429.
+   * Takes what depends on the model, and tokens by their estimate. Rejects with the 429. Where `modelInstead` then names
+   * a model, it is to be called again for that one, which gives back what it took.
    */
-  async check(named: readonly NamedModel[]): Promise<string | undefined> {
+  async check(named: readonly NamedModel[]): Promise<void> {
     const models = namesOf(named, this.#ex.request!.model)
     const limits = this.#plan
       .late({ models, labels: this.#ex.caller.labels })
       .filter(({ key }) => !this.#passedOver.has(key))
     if (this.#before) this.#giveBack(this.#before)
     this.#before = { taken: [...this.#taken], places: [...this.#places], shown: [...this.#shown] }
-    return await this.#take(limits, this.#estimate(named[0]!), models)
+    await this.#take(limits, this.#estimate(named[0]!), models)
+  }
+
+  /** Returns the model to plan the request with, where a limit has just refused it for another one. */
+  modelInstead(): string | undefined {
+    const use = this.#instead
+    this.#instead = undefined
+    return use
   }
 
   #giveBack({ taken, places, shown }: Before): void {
@@ -156,16 +164,15 @@ export class PassedLimits {
     })
   }
 
-  async #take(limits: readonly Limit[], units: Units, models: readonly string[]): Promise<string | undefined> {
+  async #take(limits: readonly Limit[], units: Units, models: readonly string[]): Promise<void> {
     const { counters } = this.#services
     for (const limit of limits) {
       const { kind, key, limit: most } = limit
-      let use: string | undefined
       if (kind === 'concurrency') {
         const entered = counters.enter(key, most)
         const free = entered instanceof Promise ? await entered : entered
         if (free) this.#places.push(key)
-        else use = this.#beyond(limit, undefined, models)
+        else this.#beyond(limit, undefined, models)
       } else {
         const { counts, windowMs } = windowKinds[kind]
         const asked = counters.reserve(key, most, windowMs, units[counts])
@@ -174,29 +181,25 @@ export class PassedLimits {
         if (reservation.allowed) this.#taken.push({ limit: { ...limit, kind }, units: units[counts], reservation })
         else {
           this.#watch({ ...limit, kind }, most)
-          use = this.#beyond(limit, shown, models)
+          this.#beyond(limit, shown, models)
         }
         this.#shown.push(shown)
       }
-      if (use !== undefined) return use
     }
     if (limits.length > 0) this.#ex.answer.headers = headersOfAll(this.#shown, this.#services.now())
-    return undefined
   }
 
-  /** Throws where the limit refuses; returns the model that it has used instead. */
-  #beyond(limit: Limit, shown: Shown | undefined, models: readonly string[]): string | undefined {
+  /** Throws the 429, but where the limit lets the request pass. */
+  #beyond(limit: Limit, shown: Shown | undefined, models: readonly string[]): void {
     const { onLimit, key } = limit
     if (onLimit !== 'refuse') this.#tell(limit)
-    if (onLimit === 'notify') return undefined
-    if (onLimit !== 'refuse') {
-      if (models.includes(onLimit.use)) return undefined
-      if (models.length > 0 && !this.#passedOver.has(key)) {
-        this.#passedOver.add(key)
-        return onLimit.use
-      }
+    if (onLimit === 'notify') return
+    if (onLimit === 'refuse') this.#isRefused = true
+    else {
+      if (models.includes(onLimit.use)) return
+      this.#passedOver.add(key)
+      this.#instead = onLimit.use
     }
-    this.#isRefused = true
     throw refusal(limit, shown, this.#services.now())
   }
 
