@@ -8,6 +8,7 @@ import { startGateway } from '../helpers/gateway.ts'
 import { untilInFlight } from '../helpers/invariants.ts'
 import { modelEndpoints } from '../helpers/model-endpoints.ts'
 import { RealtimeClient } from '../helpers/realtime-client.ts'
+import type { SentEvent } from '../helpers/realtime-provider.ts'
 
 type Tree = Record<string, unknown>
 type Made = { readonly id: string; readonly key: string }
@@ -98,6 +99,35 @@ t.test(
     }
   },
 )
+
+t.test('the tokens of each response of a session count, and none begins beyond their limit', async t => {
+  for (const [onLimit, last] of [
+    ['refuse', 'error'],
+    ['notify', 'response.done'],
+    [`use:${spare('demo-realtime')}`, 'error'],
+  ]) {
+    const { key } = await command<Made>('keys.create', { project, name: 'talk', tpm: 2, onLimit })
+    const client = new RealtimeClient(gateway, '?model=demo-realtime', { key })
+    await client.opened()
+    const told: SentEvent[] = []
+    for (let n = 0; n < 2; n++) {
+      client.send({ type: 'response.create' })
+      told.push(await client.until('response.done', 'error'))
+    }
+    t.strictSame(
+      told.map(({ type }) => type),
+      ['response.done', last],
+    )
+    if (last === 'error') {
+      t.match(told[1]!.error, { code: 'rate_limit_exceeded', message: /2 tokens per minute \(tpm\) of key "talk"/ })
+    }
+    await client.end()
+    if (onLimit !== 'refuse') continue
+    const messages = [{ role: 'user', content: 'Hi' }]
+    const chat = await gateway.chat({ model: 'demo', messages }, { authorization: `Bearer ${key}` })
+    t.equal(chat.status, 429, 'they count with those of other endpoints')
+  }
+})
 
 t.test('a limit whose model cannot serve the request refuses it', async t => {
   for (const limit of [limits.money, limits.rate]) {

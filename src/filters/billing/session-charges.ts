@@ -12,6 +12,7 @@ import type { Usage } from '../../core/usage.ts'
 import { errors } from '../../lib/error.ts'
 import { charged } from '../../metering/settle.ts'
 import { isByok } from '../../routing/policy.ts'
+import { type PartTokens, passedOf } from '../ratelimit/passed.ts'
 import { atLimit, tellPassed } from './at-limit.ts'
 import { allowanceOf, discounted, exhaustedError, payerOf, storageOf } from './funding.ts'
 import { keep, release } from './keep.ts'
@@ -87,7 +88,13 @@ class Charges implements SessionCharges {
     }
     const output = hold.amount < amount ? outputWithin(expected, price, hold.amount) : (expected.completion ?? 0)
     const settlement = { ex: this.#ex, mapping, price, principal, storageRate: this.#prices.storageRate }
-    return new HeldPart(output, hold, wanted, settlement, this.#services)
+    try {
+      const tokens = await passedOf(this.#ex)?.beginPart(expected)
+      return new HeldPart({ output, hold, tokens }, wanted, settlement, this.#services)
+    } catch (thrown) {
+      void release(hold, this.#services)
+      throw thrown
+    }
   }
 
   /** Throws the refusal. */
@@ -140,16 +147,24 @@ interface Settlement {
   readonly storageRate: bigint
 }
 
+/** Money and tokens of rate limits that a part has. */
+interface Held extends Pick<PartHold, 'output'> {
+  readonly hold: Hold
+  readonly tokens: PartTokens | undefined
+}
+
 class HeldPart implements PartHold {
   readonly output: number
   #hold: Hold
+  readonly #tokens: PartTokens | undefined
   readonly #wanted: HoldRequest
   readonly #settlement: Settlement
   readonly #services: Services
 
-  constructor(output: number, hold: Hold, wanted: HoldRequest, settlement: Settlement, services: Services) {
+  constructor({ output, hold, tokens }: Held, wanted: HoldRequest, settlement: Settlement, services: Services) {
     this.output = output
     this.#hold = hold
+    this.#tokens = tokens
     this.#wanted = wanted
     this.#settlement = settlement
     this.#services = services
@@ -175,6 +190,7 @@ class HeldPart implements PartHold {
     const { mapping, price } = this.#settlement
     const { metrics } = this.#services
     const { amount } = this.#hold
+    this.#tokens?.end(part.usage)
     const cost = costOf(part.usage, price)
     // Charges the hold where the report has no price, such as a transcript by the hour that is reported in tokens.
     const isUnknown = !cost && amount > 0n
@@ -189,6 +205,7 @@ class HeldPart implements PartHold {
   }
 
   release(): void {
+    this.#tokens?.end({})
     void release(this.#hold, this.#services)
   }
 

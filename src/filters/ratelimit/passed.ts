@@ -67,6 +67,8 @@ export class PassedLimits {
   #shown: Shown[] = []
   /** Keys of the limits that have led to another model. */
   readonly #passedOver = new Set<string>()
+  /** Limits of its model. */
+  #late: readonly Limit[] = []
   #instead: string | undefined
   #isRefused = false
   /** State before a model was known. */
@@ -89,12 +91,12 @@ export class PassedLimits {
    */
   async check(named: readonly NamedModel[]): Promise<void> {
     const models = namesOf(named, this.#ex.request!.model)
-    const limits = this.#plan
+    this.#late = this.#plan
       .late({ models, labels: this.#ex.caller.labels })
       .filter(({ key }) => !this.#passedOver.has(key))
     if (this.#before) this.#giveBack(this.#before)
     this.#before = { taken: [...this.#taken], places: [...this.#places], shown: [...this.#shown] }
-    await this.#take(limits, this.#estimate(named[0]!), models)
+    await this.#take(this.#late, this.#estimate(named[0]!), models)
   }
 
   /** Returns the model to plan the request with, where a limit has just refused it for another one. */
@@ -110,6 +112,25 @@ export class PassedLimits {
     this.#taken = [...taken]
     this.#places = [...places]
     this.#shown = [...shown]
+  }
+
+  /** Takes the tokens of a part of a session, which keeps its model. Rejects with the 429. */
+  async beginPart({ prompt = 0, completion = 0 }: Usage): Promise<PartTokens> {
+    const units = unitsOf(prompt, completion)
+    const tokens = new PartTokens()
+    for (const limit of this.#late) {
+      const { kind, key, limit: most, onLimit } = limit
+      if (kind === 'concurrency' || windowKinds[kind].counts === 'requests') continue
+      const { counts, windowMs } = windowKinds[kind]
+      const reservation = await this.#services.counters.reserve(key, most, windowMs, units[counts])
+      if (reservation.allowed) tokens.taken.push({ limit: { ...limit, kind }, units: units[counts], reservation })
+      else if (onLimit === 'notify') this.#tell(limit)
+      else {
+        tokens.end({})
+        throw refusal(limit, { policy: limit.policy!, quota: reservation }, this.#services.now())
+      }
+    }
+    return tokens
   }
 
   /** Shows a limit in the headers of the answer, beside the others. */
@@ -222,6 +243,18 @@ export class PassedLimits {
     if (!bound) return unitsOf(input, 0)
     const most = query.catalog.models.get(withoutSuffix(requested.requestedModel).name)?.maxOutput ?? MAX_OUTPUT_TOKENS
     return unitsOf(input, bound.choices * Math.min(bound.limit ?? USUAL_OUTPUT, most))
+  }
+}
+
+/** Tokens that a part of a session has reserved. */
+export class PartTokens {
+  readonly taken: Taken[] = []
+
+  /** Replaces them by those that were used. */
+  end(usage: Usage): void {
+    const used = usedUnits(usage)
+    for (const { limit, reservation } of this.taken) void reservation.correct(used[windowKinds[limit.kind].counts])
+    this.taken.length = 0
   }
 }
 
