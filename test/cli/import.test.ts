@@ -254,3 +254,55 @@ t.test('files that a file includes are part of the import', async t => {
   )
   t.match(JSON.parse(out).keys[0], { key: 'include', fate: 'carried' })
 })
+
+t.test('variables of an input stay what they are, and no two secrets share one', async t => {
+  const dir = t.testdir({})
+  const { out } = await gatewayctl(dir, 'import', 'litellm', join(FIXTURES, 'templates.yaml'), '--out', '.', '--json')
+  const offers = filesBelow(join(dir, 'providers.d')).flatMap(path => {
+    const { models, ...head } = parse(readFileSync(path, 'utf8'))
+    return models.map(({ model, id }: { model: string; id: string }) => ({ ...head, model, id }))
+  })
+  const offer = (name: string) => offers.find(({ model }) => model === name)
+  t.equal(offer('filled').auth.secret, `\${OPENAI_API_KEY}`)
+  t.equal(offer('written').auth.secret, `\${OPENAI_API_KEY_2}`)
+  t.equal(offer('keyless').auth.secret, `\${MISTRAL_API_KEY}`)
+  t.equal(offer('key').auth.secret, `\${MISTRAL_API_KEY_2}`)
+  t.equal(offer('parts').headers['x-env'], `\${VLLM_X_ENV:-not-set}`)
+  t.match(offer('upstream'), {
+    id: `\${CHAT_MODEL:-not-set}`,
+    base_url: /^\$\{CHAT_BASE:-/,
+    wires: { chat: 'openai.chat' },
+  })
+  t.equal(offer('deployment').id, `\${AZURE_DEPLOYMENT:-not-set}`)
+  t.match(offer('bare-gemini').base_url, /aiplatform/)
+  t.match(offer('bare-claude'), { base_url: 'https://claude.example/v1', wires: { chat: 'anthropic.messages' } })
+  for (const [name, region] of [
+    ['bare-nova', `\${AWS_REGION:-us-east-1}`],
+    ['path-region', 'eu-central-1'],
+    ['profile', 'eu-west-3'],
+    ['imported', 'us-west-2'],
+    ['model-id', 'us-west-2'],
+  ] as const) {
+    t.equal(offer(name).auth.region, region, name)
+  }
+  t.match(offer('imported').id, /^arn:/)
+  t.match(offer('model-id').id, /profile\/xyz$/)
+  t.match(offer('with-version').base_url, 'https://eu.openai.azure.com/openai/v1')
+  t.match(offer('no-scheme').base_url, /^\$\{/)
+  t.strictSame(offer('cold').quirks.default, { top_k: 1, min_p: 0.1 })
+  t.strictSame(offer('warm').quirks.default, { top_k: 50 })
+  const { keys, set } = JSON.parse(out) as { keys: { key: string; fate: string }[]; set: { name: string }[] }
+  const fateOf = (key: string) => keys.find(one => one.key === key)?.fate
+  for (const [index, name] of [
+    [8, 'nowhere'],
+    [9, 'a name that a variable holds'],
+    [18, 'an agent'],
+    [19, 'no model'],
+  ] as const) {
+    t.equal(fateOf(`model_list[${index}].model_name`), 'not carried', name)
+  }
+  t.equal(fateOf('model_list[1].litellm_params.user'), 'not carried')
+  t.equal(fateOf('model_list[5].litellm_params.model'), 'changed')
+  t.equal(fateOf('model_list[22].litellm_params.litellm_credential_name'), 'not carried')
+  t.ok(set.some(({ name }) => name === 'CHAT_MODEL'))
+})

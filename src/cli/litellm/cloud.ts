@@ -18,9 +18,10 @@ const NOWHERE = ':-https://no-address-set.invalid'
 /** Members of a manifest that say where its provider is and how it is called. */
 export function addressOf(place: Place): Section {
   const { id, provider, params, manifest, variables } = place
-  const own = textOf(params.api_base) ?? textOf(params.base_url) ?? textOf(params.aws_bedrock_runtime_endpoint)
+  const given = textOf(params.api_base) ?? textOf(params.base_url) ?? textOf(params.aws_bedrock_runtime_endpoint)
+  const own = provider.startsWith('azure') ? given?.replace(/\?api-version=[^&#]*$/, '') : given
   const ofCloud = cloudBase(place, own)
-  if (ofCloud) return { base_url: ofCloud, ...(ofCloud.startsWith('http:') && { allow_http: true }) }
+  if (ofCloud) return { base_url: ofCloud, ...(!ofCloud.startsWith('https:') && { allow_http: true }) }
   if (own === undefined && provider === 'azure') {
     return {
       base_url: baseOf(provider, variables.reference('os.environ/AZURE_API_BASE', '', NOWHERE)),
@@ -32,16 +33,18 @@ export function addressOf(place: Place): Section {
       variables.toSet.set(name!, `the address of ${id}`)
     return { base_url: manifest.base_url }
   }
-  const isPlain = URL.canParse(own) && !/[?#@]/.test(own)
-  if (isPlain) return { base_url: baseOf(provider, own), ...(own.startsWith('http:') && { allow_http: true }) }
+  if (isPlain(own)) return { base_url: baseOf(provider, own), ...(own.startsWith('http:') && { allow_http: true }) }
   return { base_url: baseOf(provider, variables.reference(own, `${id}_api_base`, NOWHERE)), allow_http: true }
 }
 
+const isPlain = (address: string) => URL.canParse(address) && /^https?:\/\/[^?#@$]+$/.test(address)
+
 /** The address of a region of Amazon, or of a project of Google; undefined where the packaged one serves. */
-function cloudBase({ provider, params, variables }: Place, own: string | undefined): string | undefined {
-  const origin = own !== undefined && URL.canParse(own) && !/[?#@]/.test(own) ? withoutSlashes(own) : undefined
+function cloudBase({ id, provider, params, variables }: Place, own: string | undefined): string | undefined {
+  const origin = () =>
+    own !== undefined && isPlain(own) ? withoutSlashes(own) : own && variables.reference(own, `${id}_api_base`, NOWHERE)
   if (provider.startsWith('aws-')) {
-    if (origin !== undefined) return origin
+    if (own !== undefined) return origin()
     const host = provider === 'aws-bedrock' ? 'bedrock-runtime' : 'bedrock-agent-runtime'
     return `https://${host}.${regionOf(params, variables)}.amazonaws.com`
   }
@@ -50,17 +53,17 @@ function cloudBase({ provider, params, variables }: Place, own: string | undefin
     params.vertex_project ?? params.vertex_ai_project,
     params.vertex_location ?? params.vertex_ai_location,
   ].map(textOf)
-  if (project === undefined && location === undefined && origin === undefined) return undefined
-  const place = variables.plain(location ?? 'us-central1', ':-us-central1')
-  const host = origin ?? `https://${place === 'global' ? '' : `${place}-`}aiplatform.googleapis.com`
+  if (project === undefined && location === undefined && own === undefined) return undefined
+  const place = variables.plain(location ?? 'us-central1', `${id}_location`, ':-us-central1')
+  const host = origin() ?? `https://${place === 'global' ? '' : `${place}-`}aiplatform.googleapis.com`
   if (/\/v1\/projects\//.test(host)) return host
-  const name = variables.plain(project ?? 'os.environ/GOOGLE_CLOUD_PROJECT', ':-no-project-set')
+  const name = variables.plain(project ?? 'os.environ/GOOGLE_CLOUD_PROJECT', `${id}_project`, ':-no-project-set')
   return `${host}/v1/projects/${name}/locations/${place}`
 }
 
 const regionOf = (params: Section, variables: Variables): string => {
   const written = textOf(params.aws_region_name) ?? 'os.environ/AWS_REGION'
-  return variables.plain(written, ':-us-east-1')
+  return variables.plain(written, 'aws_region', ':-us-east-1')
 }
 
 /** The `auth` of a manifest. */
@@ -95,7 +98,8 @@ function amazonAuth({ params, variables, id }: Place): Section {
     return { ...base, secret: parts.join(':') }
   }
   const profile = textOf(params.aws_profile_name)
-  if (profile !== undefined) return { ...base, source: 'default', profile: variables.plain(profile, ':-default') }
+  if (profile !== undefined)
+    return { ...base, source: 'default', profile: variables.plain(profile, `${id}_profile`, ':-default') }
   const note = 'unless a profile or a role of the machine has keys'
   for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY']) variables.toSet.set(name, note)
   return { ...base, source: 'default' }

@@ -6,8 +6,8 @@ import { NAME, type Names, Pools, readStrategy } from './names.ts'
 import { noteDeployment } from './params.ts'
 import { headOf, upstreamOf } from './providers.ts'
 import { type Line, Report } from './report.ts'
-import { listOf, plainName, type Section, sectionOf } from './sections.ts'
-import { Variables } from './variables.ts'
+import { isSection, listOf, plainName, type Section, sectionOf } from './sections.ts'
+import { Variables, variablesIn } from './variables.ts'
 
 /** Results of an import. */
 export interface Converted {
@@ -23,8 +23,9 @@ export interface Converted {
 export async function convert(input: Section, isWhole = false): Promise<Converted> {
   const report = new Report()
   if (isWhole) report.carried('include', 'the files are part of this import')
-  const variables = new Variables()
   const names = await readModels(input, report)
+  const keyless = [...names.values()].flat().filter(({ params }) => params.api_key === undefined)
+  const variables = new Variables(variablesIn([input, keyless.map(({ upstream }) => upstream.manifest.auth)]))
   const fallbacks = readFallbacks(input, names, report)
   const catalogue = new Catalogue(variables, new Set([...names.keys(), ...fallbacks.keys()]))
   const pools = new Pools({ names, fallbacks, strategy: readStrategy(input, report) }, catalogue, report)
@@ -65,7 +66,7 @@ async function readModels({ model_list, credential_list }: Section, report: Repo
     }
     const issue = isOther
       ? 'without the marks on its letters, it has the name of another; rename it'
-      : issueOf(name, params.model)
+      : issueOf(name, params.model, params.api_base ?? params.base_url)
     if (issue !== undefined) {
       report.lost(at, issue)
       continue
@@ -74,7 +75,7 @@ async function readModels({ model_list, credential_list }: Section, report: Repo
     const isAny = params.model === '*'
     const upstream = await upstreamOf(isAny ? { ...params, model: 'openai/*' } : params, info.mode)
     if (!upstream) {
-      report.lost(at, 'no packaged provider has this prefix; write a manifest (docs/extending.md)')
+      report.lost(at, 'no packaged provider serves it; write a manifest (docs/extending.md)')
       continue
     }
     const deployment = { upstream, params, info, at }
@@ -83,6 +84,10 @@ async function readModels({ model_list, credential_list }: Section, report: Repo
       continue
     }
     noteDeployment(written, deployment, headOf(upstream, params), report)
+    if (!credential)
+      report.lost(`${at}.litellm_params.litellm_credential_name`, 'credential_list has no such name; set the key')
+    if (params.model.includes('os.environ/'))
+      report.changed(`${at}.litellm_params.model`, 'its variable holds the model without its provider')
     if (name !== model_name) report.changed(`${at}.model_name`, 'clients call it without the marks on its letters')
     if (upstream.isAssumed)
       report.changed(`${at}.litellm_params.model`, 'called by the API of OpenAI, which it must have')
@@ -92,12 +97,34 @@ async function readModels({ model_list, credential_list }: Section, report: Repo
   return names
 }
 
-/** Parameters without those that are null. */
-const resolved = (params: Section): Section =>
-  Object.fromEntries(Object.entries(params).filter(([, value]) => value !== null))
+/** Parameters without those that are null. `${NAME}` becomes `os.environ/NAME`; the region of a model is one of them. */
+function resolved(params: Section): Section {
+  const given = Object.entries(params).filter(([, value]) => value !== null)
+  const named = Object.fromEntries(given.map(([key, value]) => [key, filled(value)]))
+  const { model, model_id } = named
+  if (typeof model !== 'string') return named
+  const region = /(?:^|\/)([a-z]{2}(?:-gov)?-[a-z]+-\d)\/|arn:[\w-]+:bedrock:([\w-]+):/.exec(
+    `${model_id ?? ''} ${model}`,
+  )
+  return {
+    ...(region && { aws_region_name: region[1] ?? region[2] }),
+    ...named,
+    model: model.replace(/(?<=^[a-z_]+\/)\$\{(\w+)\}$/, 'os.environ/$1'),
+  }
+}
 
-function issueOf(name: string, model: string): string | undefined {
-  if (!NAME.test(name)) return 'a name has at most 128 printable ASCII characters and is not auto; rename it'
+const filled = (value: unknown): unknown =>
+  isSection(value)
+    ? Object.fromEntries(Object.entries(value).map(([key, one]) => [key, filled(one)]))
+    : typeof value === 'string'
+      ? value.replace(/^\$\{([A-Za-z_]\w*)(?::-[^}]*)?\}$/, 'os.environ/$1')
+      : value
+
+function issueOf(name: string, model: string, base: unknown): string | undefined {
+  if (!NAME.test(name)) return 'a name has at most 128 printable ASCII characters, no ${, and is not auto; rename it'
+  if (model.endsWith('/')) return 'its model has a provider and no name; write the name'
+  if (model.includes('${')) return 'a model has no ${ in its name; write the name, or os.environ/ and one variable'
+  if (model.startsWith('os.environ/') && base === undefined) return 'its provider is not known; write the model out'
   if (/:(?:floor|nitro)$/.test(name)) return 'a name that ends in :floor or :nitro chooses a strategy here; rename it'
   if (name.split('*').length > 2 || model.split('*').length > 2) return 'a name has one * at most; name each model'
   if (model.includes('*') && !name.includes('*')) return 'only a model_name with * can stand for many models'

@@ -1,14 +1,14 @@
 /** The manifests and models that stand for deployments. */
 import { addressOf, authOf } from './cloud.ts'
 import { type Deployment, mappingOf, modelOf, packagedModel } from './models.ts'
-import { settingsOf } from './params.ts'
+import { SAMPLED, settingsOf } from './params.ts'
 import { headOf } from './providers.ts'
 import { isSection, type Section } from './sections.ts'
 import type { Variables } from './variables.ts'
 
 /** Parameters that say where a request is sent, and how. Deployments that share them share a manifest. */
 const OF_MANIFEST =
-  /^(?:api_|base_url|organization|azure_|aws_|vertex_|extra_|headers$|default_headers|additional_drop|seed$|stop$|timeout|stream_timeout)/
+  /^(?:api_|base_url|organization|azure_|aws_|vertex_|extra_|headers$|default_headers|additional_drop|timeout|stream_timeout)/
 
 interface Manifest {
   readonly head: Section
@@ -43,9 +43,16 @@ export class Catalogue {
       deployment,
       (one, manifest) => !this.#names.has(`${one}/${name}`) && !manifest?.models.some(({ model }) => model === name),
     )
-    models.push({ ...mappingOf(deployment), model: name })
+    models.push({ ...mappingOf(deployment), id: this.#idOf(deployment.upstream.model), model: name })
     if (!this.#models.has(name)) this.#addModel(name, await modelOf(deployment), hidden)
     return `${id}/${name}`
+  }
+
+  #idOf(model: string): string {
+    const id = this.#variables.plain(model, 'model', ':-not-set')
+    if (id !== model)
+      this.#variables.toSet.set(/\w+/.exec(id)![0], 'the model as its provider names it, without openai/')
+    return id
   }
 
   /** Lets a manifest serve any name, and the packaged models at their prices. Resolves with `<provider>/<pattern>`. */
@@ -86,7 +93,7 @@ export class Catalogue {
     const same = JSON.stringify([
       provider,
       Object.entries(params)
-        .filter(([key]) => OF_MANIFEST.test(key))
+        .filter(([key]) => OF_MANIFEST.test(key) || SAMPLED.includes(key))
         .sort(),
     ])
     const ids = this.#ids.get(same) ?? []

@@ -46,7 +46,7 @@ const LOOKS: readonly (readonly [RegExp, string])[] = [
 export const modeOf = ({ upstream, info }: Pick<Deployment, 'upstream' | 'info'>): string => {
   const written = textOf(info.mode)
   if (written !== undefined) return Object.hasOwn(MODES, written) ? written : 'chat'
-  const base = textOf(info.base_model) ?? upstream.model
+  const base = textOf(info.base_model) ?? upstream.base ?? upstream.model
   return LOOKS.find(([look]) => look.test(base))?.[1] ?? 'chat'
 }
 
@@ -67,7 +67,7 @@ export const isCapability = (key: string): boolean => Object.hasOwn(CAPABILITIES
 /** The offer of a deployment, without its model. */
 export function mappingOf(deployment: Deployment): Section {
   const { upstream, info } = deployment
-  const packaged = packagedMapping(upstream, textOf(info.base_model)?.replace(/^.*\//, ''))
+  const packaged = packagedMapping(deployment)
   const supports = new Set((packaged?.supports as string[] | undefined) ?? supportsOf(deployment))
   for (const [key, names] of Object.entries(CAPABILITIES)) {
     for (const name of names) {
@@ -82,18 +82,22 @@ export function mappingOf(deployment: Deployment): Section {
 
 /** The model of a deployment, without its id. */
 export async function modelOf(deployment: Deployment): Promise<Section> {
-  const { upstream, info } = deployment
-  const packaged = packagedMapping(upstream, textOf(info.base_model)?.replace(/^.*\//, ''))
+  const packaged = packagedMapping(deployment)
   const known = packaged && (await packagedModel(String(packaged.model)))
   const { operations, input, output } = MODES[modeOf(deployment)]!
-  return { ...(known ?? { family: 'imported', operations, input, output }), ...sizeOf(info) }
+  return { ...(known ?? { family: 'imported', operations, input, output }), ...sizeOf(deployment.info) }
 }
 
-function packagedMapping({ manifest, model }: Upstream, base: string | undefined): Section | undefined {
+/** The model as catalogues name it, where a deployment or a profile has a name of its own. */
+const baseOf = ({ upstream, info }: Pick<Deployment, 'upstream' | 'info'>): string =>
+  textOf(info.base_model)?.replace(/^.*\//, '') ?? upstream.base ?? upstream.model
+
+function packagedMapping(deployment: Deployment): Section | undefined {
+  const { manifest, model } = deployment.upstream
   if (!Array.isArray(manifest.models)) return undefined
   const isCalled = (name: string | undefined) => (one: Section) => (one.id ?? one.model) === name
   const models = manifest.models as readonly Section[]
-  return models.find(isCalled(model)) ?? models.find(isCalled(base))
+  return models.find(isCalled(model)) ?? models.find(isCalled(baseOf(deployment)))
 }
 
 const supportsOf = (deployment: Deployment): readonly string[] => {
@@ -117,14 +121,14 @@ const VERTEX_WIRES: readonly (readonly [RegExp, operation: string, wire: string]
 ]
 
 function unknownMapping(deployment: Deployment): Section {
-  const { upstream, info } = deployment
+  const { upstream } = deployment
   const { open, wires } = upstream.manifest
   const { supports, ...rest } = sectionOf(open)
   const wiresOf = sectionOf(wires)
   const isOpenai = String(wiresOf.chat).startsWith('openai.')
   const [operation = 'chat'] = MODES[modeOf(deployment)]!.operations
   const own: Record<string, string> = {}
-  const base = textOf(info.base_model)?.replace(/^.*\//, '') ?? upstream.model
+  const base = baseOf(deployment)
   if (operation === 'chat' && wiresOf.chat === 'openai.responses' && !THINKS.test(base)) own.chat = 'openai.chat'
   if (operation !== 'chat' && isOpenai && wiresOf[operation] === undefined) own[operation] = OPENAI_WIRES[operation]!
   const ofVertex = upstream.provider === 'google-vertex' ? VERTEX_WIRES.find(([look]) => look.test(base)) : undefined

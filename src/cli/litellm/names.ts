@@ -6,7 +6,7 @@ import type { Report } from './report.ts'
 import { type Section, sectionOf, textOf } from './sections.ts'
 
 /** Names that models of ours may have. `auto` is reserved. */
-export const NAME = /^(?!auto$)[!-~](?:[ -~]{0,126}[!-~])?$/
+export const NAME = /^(?!auto$)(?!.*\$\{)[!-~](?:[ -~]{0,126}[!-~])?$/
 
 /** Deployments by name. */
 export type Names = ReadonlyMap<string, readonly Deployment[]>

@@ -25,13 +25,13 @@ const FIELDS: Readonly<Record<string, readonly string[]>> = {
   audio_speech: ['voice', 'response_format', 'speed'],
 }
 /** Parameters that every chat completions API has, but not all wires. */
-const SAMPLED = ['seed', 'stop', 'top_k', 'logit_bias', 'min_p', 'repetition_penalty']
+export const SAMPLED: readonly string[] = ['seed', 'stop', 'top_k', 'logit_bias', 'min_p', 'repetition_penalty']
 
 /** Fields of requests that a deployment sets where they are left out. */
 export function defaultsOf({ params, upstream, info, at }: Deployment, report: Report): Section {
   const fields = FIELDS[modeOf({ upstream, info })] ?? []
   const given = fields.filter(
-    field => params[field] !== undefined && params[field] !== null && isPlain(field, params[field]),
+    field => params[field] !== undefined && isPlain(field, params[field]) && !isSecret('', params[field]),
   )
   for (const field of given) report.carried(`${at}.litellm_params.${field}`, 'defaults of a virtual model')
   return Object.fromEntries(given.map(field => [field, params[field] === 'disable' ? 'none' : params[field]]))
@@ -58,7 +58,7 @@ const isSecret = (name: string, value: unknown): boolean =>
   isSecretName(name) ||
   name === ORGANIZATION ||
   /auth|cookie|token|key/i.test(name) ||
-  (typeof value === 'string' && (redactText(value) !== value || value.startsWith('os.environ/'))) ||
+  (typeof value === 'string' && (redactText(value) !== value || /^os\.environ\/|\$\{/.test(value))) ||
   (isSection(value) && Object.entries(value).some(([key, one]) => isSecret(key, one))) ||
   (Array.isArray(value) && value.some(one => isSecret('', one)))
 
@@ -105,9 +105,9 @@ function bodyOf(params: Section, head: Section): Section {
   const body = Object.fromEntries(
     Object.entries(sectionOf(params.extra_body)).filter(([key, value]) => !isSecret(key, value)),
   )
-  const sampled = SAMPLED.filter(key => params[key] !== undefined && params[key] !== null)
+  const sampled = SAMPLED.filter(key => params[key] !== undefined && !isSecret('', params[key]))
   if (isChatWire(head)) return { ...Object.fromEntries(sampled.map(key => [key, params[key]])), ...body }
-  const stops = [params.stop].flat().filter(one => textOf(one) !== undefined)
+  const stops = [params.stop].flat().filter(one => textOf(one) !== undefined && !isSecret('', one))
   const isClaude = String(sectionOf(head.wires).chat).startsWith('anthropic.')
   return isClaude && stops.length > 0 ? { stop_sequences: stops, ...body } : body
 }
@@ -168,6 +168,8 @@ export function noteDeployment(written: Section, deployment: Deployment, head: S
       else report.lost(`${at}.${part}.${name}`, 'a price needs both costs of a token, as numbers')
     }
   }
+  for (const name of FIELDS[modeOf(deployment)] ?? [])
+    report.lost(key(name), 'write its value in defaults of a virtual model')
   for (const name of ['max_input_tokens', 'max_output_tokens', 'mode', 'base_model'])
     report.carried(`${at}.model_info.${name}`)
   for (const name of Object.keys(info).filter(isCapability))

@@ -64,7 +64,18 @@ export const OPENAI_WIRES: Readonly<Record<string, string>> = {
 }
 
 /** Infixes of `bedrock/converse/…` and the like, which choose a way to call or a region. */
-const INFIX = /^(?:(?:converse|invoke|converse_like|responses|chat|[a-z]{2}(?:-gov)?-[a-z]+-\d)\/)+/
+const INFIX =
+  /^(?:(?:converse|invoke|converse_like|responses|chat|[a-z]{2}(?:-gov)?-[a-z]+-\d|(?:llama|nova|deepseek_r1|openai|qwen\w*)(?=\/arn:))\/)+/
+/** Things of Bedrock that are no models. */
+const NO_MODEL = /^(?:agent|agentcore|flow|async_invoke)\//
+
+/** Providers of models that are written without one; without any, OpenAI. */
+const BARE: readonly (readonly [RegExp, string])[] = [
+  [/^claude/, 'anthropic'],
+  [/^(?:gemini-|imagen|veo-|multimodalembedding|text-multilingual-|text-embedding-0)/, 'vertex_ai'],
+  [/^(?:command-|c4ai-|embed-)/, 'cohere'],
+  [/^(?:[a-z-]{2,6}\.)?(?:ai21|amazon|anthropic|cohere|deepseek|meta|mistral|openai|qwen|stability)\.[a-z]/, 'bedrock'],
+]
 
 /** Ends that the base addresses of our manifests have, and those of LiteLLM lack. */
 const ENDS: Readonly<Record<string, string>> = {
@@ -81,6 +92,8 @@ export interface Upstream {
   readonly provider: string
   readonly model: string
   readonly manifest: Section
+  /** The model, where `model` is a profile of it. */
+  readonly base?: string
   /** No manifest is packaged: it is taken to speak the API of OpenAI. */
   readonly isAssumed?: boolean
 }
@@ -88,18 +101,20 @@ export interface Upstream {
 /** The manifest that serves `params.model`, such as `groq/llama-3.1-8b-instant`; undefined when there is none. */
 export async function upstreamOf(params: Section, mode: unknown): Promise<Upstream | undefined> {
   const name = String(params.model)
-  const slash = name.indexOf('/')
+  const slash = name.startsWith('os.environ/') ? -1 : name.indexOf('/')
   const start = slash < 0 ? '' : name.slice(0, slash)
   const base = textOf(params.api_base) ?? textOf(params.base_url)
-  const bare = /^claude/.test(name) && !base ? 'anthropic' : 'openai'
+  const bare = BARE.find(([look, provider]) => look.test(name) && (!base || provider === 'anthropic'))?.[1] ?? 'openai'
   const custom = textOf(params.custom_llm_provider)
   const prefix = custom ?? (slash < 0 ? bare : start)
   const rest = start === prefix ? name.slice(slash + 1) : name
   const model = /^(?:bedrock|azure|openai|vertex)/.test(prefix) ? rest.replace(INFIX, '') || rest : rest
-  if (!model) return undefined
+  if (!model || (prefix === 'bedrock' && NO_MODEL.test(model))) return undefined
   const provider = packagedOf(prefix, model, mode)
   const manifest = /^[a-z0-9-]+$/.test(provider) ? await readPackaged(`providers.d/${provider}.yaml`) : undefined
-  return manifest ? { provider, model, manifest } : serviceOf(prefix, model, base)
+  const profile = prefix === 'bedrock' ? textOf(params.model_id) : undefined
+  if (!manifest) return serviceOf(prefix, model, base)
+  return { provider, model: profile ?? model, manifest, ...(profile !== undefined && { base: model }) }
 }
 
 function packagedOf(prefix: string, model: string, mode: unknown): string {

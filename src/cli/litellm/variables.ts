@@ -5,6 +5,12 @@ export class Variables {
   /** Variables to set before the start, with what they hold. */
   readonly toSet = new Map<string, string>()
   readonly #literals = new Map<string, string>()
+  readonly #reserved: ReadonlySet<string>
+
+  /** `reserved`: names that no text gets, since the imported file or a packaged manifest has them. */
+  constructor(reserved: Iterable<string> = []) {
+    this.#reserved = new Set(reserved)
+  }
 
   /** A reference to a variable in place of `written`, which is `os.environ/NAME` or a secret itself. `lacking`: a default. */
   reference(written: string, purpose: string, lacking = ''): string {
@@ -15,15 +21,19 @@ export class Variables {
     return `\${${name}${lacking}}`
   }
 
-  /** The text itself, unless it is `os.environ/NAME`. */
-  plain(written: string, lacking = ''): string {
-    return written.startsWith('os.environ/') ? this.reference(written, '', lacking) : written
+  /** The text itself, unless it is `os.environ/NAME` or has a `${`. */
+  plain(written: string, purpose: string, lacking: string): string {
+    return /^os\.environ\/|\$\{/.test(written) ? this.reference(written, purpose, lacking) : written
   }
 
   #free(purpose: string): string {
     const name = purpose.toUpperCase().replace(/\W/g, '_')
     let free = name
-    for (let next = 2; this.toSet.has(free); next++) free = `${name}_${next}`
+    for (let next = 2; this.toSet.has(free) || this.#reserved.has(free); next++) free = `${name}_${next}`
     return free
   }
 }
+
+/** Names of variables in a value, as LiteLLM and shells write them. */
+export const variablesIn = (value: unknown): string[] =>
+  [...JSON.stringify(value).matchAll(/(?:os\.environ\/|\$\{)([A-Za-z_]\w*)/g)].map(([, name]) => name!)
