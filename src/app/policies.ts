@@ -13,6 +13,7 @@ import type { Credential } from '../core/provider-settings.ts'
 import { Seals } from '../core/seals.ts'
 import { errors } from '../lib/error.ts'
 import { unknownName } from '../lib/nearest.ts'
+import { matcher } from '../limits/names.ts'
 import { accessOf } from '../policy/rules.ts'
 import { type Keyring, placeOf } from '../stores/keyring.ts'
 
@@ -223,12 +224,12 @@ export function policyAdmin(context: PolicyContext, policies: Policies, current:
     async unknown(organization, { models = [], providers = [] }) {
       const catalog = organization === undefined ? current() : await catalogOf(organization)
       const refs = new Set([...catalog.providers.values()].flatMap(refsOf).concat('custom'))
-      const names = new Set([...catalog.models.values()].flatMap(model => model.mappings.flatMap(namesOf)))
+      const names = [...new Set([...catalog.models.values()].flatMap(model => model.mappings.flatMap(namesOf)))]
       const isOpen = (name: string) => {
         const [id = ''] = name.split('/', 1)
         return catalog.open?.get(id)?.find(name.slice(id.length + 1)) !== undefined
       }
-      const unknown = models.filter(name => !names.has(name) && !isOpen(name))
+      const unknown = models.filter(name => !names.some(matcher(name)!) && !isOpen(name))
       return [...unknown, ...providers.filter(ref => !refs.has(ref))]
     },
   }

@@ -1,4 +1,5 @@
 /** Reads facts of an offer that several places need: its names, its provider's state, and whether it is free. */
+import { meansAny } from '../limits/names.ts'
 import type { Catalog } from './catalog.ts'
 import type { Op } from './ops.ts'
 import type { Credential } from './provider-settings.ts'
@@ -8,9 +9,8 @@ import { CHARACTERS } from './usage.ts'
 /** `acme/acme-large`, by which a request can ask for this offer and no other. */
 export const offerOf = ({ provider, model }: Mapping): string => `${provider.id}/${model.id}`
 
-/** Metric label for models whose names callers can make up. */
+/** Metric label for models whose names callers can make up; for others, `seriesOf` returns the id. */
 export const OPEN_SERIES = '*'
-/** Returns the metric label of a model: its id, unless callers can make that up. */
 export const seriesOf = ({ series, id }: Model): string => series ?? id
 
 /** Labels of metrics. */
@@ -47,7 +47,7 @@ export function namesOf(mapping: Mapping): readonly string[] {
 
 /** Whether a credential may be used for a mapping. */
 export const isFor = (mapping: Mapping, credential: Credential | undefined): boolean =>
-  !credential?.models || namesOf(mapping).some(name => credential.models!.includes(name))
+  !credential?.models || meansAny(credential.models, namesOf(mapping))
 
 /** Whether an offer, or its model, is not served any more on a `date` such as "2026-01-31". */
 export const isOver = ({ deactivatedAt, model }: Mapping, date: string): boolean =>

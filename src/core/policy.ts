@@ -24,7 +24,7 @@ export type RuleType = (typeof ruleTypes)[number]
 
 /** Values of rules; each type of rule reads the fields that it is named after. */
 export interface RuleValue {
-  /** Ids or aliases, also behind their provider: `acme-large`, `acme/acme-large`. */
+  /** Ids or aliases, also behind their provider: `acme-large`, `acme/acme-large`, `acme/*`. */
   readonly models?: readonly string[] | undefined
   /** Ids; `custom` is every provider of the organization's own, `custom:<id>` one of them. */
   readonly providers?: readonly string[] | undefined

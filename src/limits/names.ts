@@ -1,4 +1,4 @@
-/** Names as rules of gateway.yaml write them: one or several, each perhaps with `*`. */
+/** Names as rules and lists of models write them: one or several, each perhaps with `*`. */
 
 /** The value as a list. */
 export const listOf = <T>(value: T | readonly T[]): readonly T[] => (Array.isArray(value) ? value : [value as T])
@@ -8,6 +8,20 @@ export function matcher(written: string | readonly string[] | undefined): ((name
   if (written === undefined) return undefined
   const patterns = listOf(written).map(text => text.split('*'))
   return name => patterns.some(pieces => fitsPieces(pieces, name))
+}
+
+const tests = new WeakMap<readonly string[], (name: string) => boolean>()
+
+/** Whether a list, compiled once, means one of `names`. A list may have a thousand names, and the catalogue as many offers. */
+export function meansAny(list: readonly string[], names: readonly string[]): boolean {
+  let test = tests.get(list)
+  if (!test) {
+    const exact = new Set(list)
+    const fits = matcher(list.filter(name => name.includes('*')))!
+    test = name => exact.has(name) || fits(name)
+    tests.set(list, test)
+  }
+  return names.some(test)
 }
 
 /** Whether a name has these pieces in order, the first at its begin and the last at its end. */

@@ -4,6 +4,7 @@ import { namesOf, refsOf } from '../core/offer.ts'
 import type { Compliance } from '../core/policy.ts'
 import type { DataPolicy } from '../core/provider-settings.ts'
 import type { Mapping } from '../core/translator.ts'
+import { meansAny } from '../limits/names.ts'
 
 /** The policy that allows every provider and model: what changes are applied to where an organization has none. */
 export const noDemands: Compliance = {
@@ -53,7 +54,7 @@ export function compliancePredicate(policy: Compliance): (mapping: Mapping) => s
   return mapping => {
     const { provider, model } = mapping
     const isNamed = (list: readonly string[]) => refsOf(provider).some(ref => list.includes(ref))
-    const isModel = (list: readonly string[]) => namesOf(mapping).some(name => list.includes(name))
+    const isModel = (list: readonly string[]) => meansAny(list, namesOf(mapping))
     if (isNamed(blockedProviders)) return `${provider.id} is a blocked provider`
     if (isModel(blockedModels)) return `${model.id} is a blocked model`
     if (allowedProviders.length > 0 && !isNamed(allowedProviders)) return `${provider.id} is no allowed provider`

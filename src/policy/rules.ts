@@ -5,6 +5,7 @@ import { isFree, namesOf, offerOf, refsOf } from '../core/offer.ts'
 import type { Access, AccessIssue, Compliance, PricedRequest, Rule, RuleType, RuleValue } from '../core/policy.ts'
 import type { Mapping } from '../core/translator.ts'
 import { errors } from '../lib/error.ts'
+import { meansAny } from '../limits/names.ts'
 import { compliancePredicate } from './compliance.ts'
 
 /** Written per million tokens, kept in pico-USD per token: six places fewer than twelve. */
@@ -184,20 +185,7 @@ const signed = (reason: string, rules: readonly Rule[], whose: string): string =
   `${reason} (rule${rules.length > 1 ? 's' : ''} ${rules.map(({ id }) => id).join(', ')} of ${whose})`
 
 function namesModel({ models }: RuleValue, mapping: Mapping): boolean {
-  if (!models) return false
-  const named = setOf(models)
-  return namesOf(mapping).some(name => named.has(name))
-}
-
-/** A list may have a thousand names, and the catalogue as many offers. */
-const sets = new WeakMap<readonly string[], ReadonlySet<string>>()
-function setOf(names: readonly string[]): ReadonlySet<string> {
-  let set = sets.get(names)
-  if (!set) {
-    set = new Set(names)
-    sets.set(names, set)
-  }
-  return set
+  return models !== undefined && meansAny(models, namesOf(mapping))
 }
 
 function namesProvider({ providers = [] }: RuleValue, { provider }: Mapping): boolean {

@@ -39,7 +39,7 @@ export const iamCommands: CommandTable = {
       member: option('--member <address>: for all keys that this member of the organization created', member),
       key: option('--key <id>: for this API key', keyId),
       type: shell('--type <type>: kind of rule', s.enum(...ruleTypes)),
-      models: option('--models <list>: models: ids or aliases, or provider/model', names),
+      models: option('--models <list>: models: ids or aliases, or provider/model; * stands for any text', names),
       providers: option('--providers <list>: providers: ids, "custom", or custom:<id>', names),
       pricing: option('--pricing <kind>: free or paid models', s.enum('free', 'paid')),
       maxInputPrice: option('--max-input-price <usd>: USD per million tokens', price),

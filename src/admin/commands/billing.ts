@@ -14,7 +14,7 @@ const reference = s.string({
   description: 'what names the payment, of letters, digits and ". _ : / -"',
 })
 const note = s.string({ maxLength: 500 })
-const offerName = s.string({ minLength: 1, maxLength: 200 })
+const offerName = s.string({ pattern: '^[^*]+$', maxLength: 200, description: 'one name, without "*"' })
 const percent = s.string({ pattern: '^\\d{1,3}(\\.\\d{1,4})?$', description: 'a percentage such as "12.5"' })
 
 /** A percent is 10^4 millionths, so four decimals of a percentage are millionths. */
