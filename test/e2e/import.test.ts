@@ -168,7 +168,7 @@ const OLD_KEYS = [
     tpm_limit: 9000,
     max_parallel_requests: 3,
   }),
-  oldKey('sk-canary-only-0004', { models: ['other'], user_id: 'user-7', team_id: 't-1', team_alias: 'blue' }),
+  oldKey('sk-canary-only-0004', { models: ['oth*'], user_id: 'user-7', team_id: 't-1', team_alias: 'blue' }),
   oldKey('sk-canary-blocked-0005', { blocked: true }),
   oldKey('sk-canary-expired-0006', { expires: '2020-01-01T00:00:00+00:00', organization_id: 'org-9' }),
 ]

@@ -1,6 +1,6 @@
 /** API keys, and sessions of the operator. */
 import { formatMoney, parseMoney } from '../../core/money.ts'
-import type { KeyRecord } from '../../core/ports.ts'
+import type { Actor, KeyRecord, NewKey } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
 import { errors } from '../../lib/error.ts'
 import {
@@ -25,6 +25,7 @@ import {
   shownLimit,
 } from '../arguments.ts'
 import { type CommandTable, command, option, shell } from '../command.ts'
+import type { AdminContext } from '../context.ts'
 import { day, facts, rows } from '../table.ts'
 
 const lifetimeOrNever = s.string({
@@ -41,6 +42,18 @@ const shownKey = <T extends KeyRecord>({ limits, spent, ...rest }: T) => ({
   limits: limits.map(shownLimit),
   spent: formatMoney(spent),
 })
+
+/** Creates a key, and the rule of its models. */
+async function made(input: NewKey, models: string[] | undefined, { accounts, policies }: AdminContext, actor: Actor) {
+  const { key, ...record } = await accounts.createKey(input, actor)
+  let unknown: readonly string[] | undefined
+  // A run that broke off may have left a key without its rule.
+  if (models && (await policies.rules.list({ key: record.id }, { limit: 1 })).length === 0) {
+    const rule = await policies.rules.add({ key: record.id, type: 'allow_models', value: { models } }, actor)
+    unknown = await policies.unknown(rule.organization, rule.value)
+  }
+  return { key, ...shownKey(record), unknown }
+}
 
 const showNew = (key: ShownKey & { readonly key: string }): string =>
   `${facts([
@@ -66,7 +79,7 @@ const purpose = option('--name <name>: purpose of the key', name)
 
 /** `keys.*`. */
 export const keyCommands: CommandTable = {
-  /** → the record, and `key`: the secret, which is never shown again. */
+  /** → the record, `key`: the secret, which is never shown again, and `unknown`: names of no model yet. */
   'keys.create': command(
     s.object({
       project,
@@ -77,21 +90,15 @@ export const keyCommands: CommandTable = {
       ),
       kind: option('--kind <kind>: kind of key', s.enum('key', 'publishable', 'session')),
       createdBy: option('--created-by <member>: address of the member who owns the key', member),
+      models: option('--models <list>: the only models that it may call, such as "acme/*"; adds a rule', names),
       ...limitArguments,
       ...rateArguments,
     }),
-    async (args, { accounts }, actor) => {
-      const input = {
-        project: args.project,
-        name: args.name ?? `key of ${new Date().toISOString().slice(0, 10)}`,
-        kind: args.kind,
-        expiresAt: args.expires === undefined ? undefined : expiry(args.expires),
-        createdBy: args.createdBy,
-        limit: limitInput(args),
-        rates: rateChange(args),
-      }
-      const { key, ...record } = await accounts.createKey(input, actor)
-      return { key, ...shownKey(record) }
+    async ({ project, kind, createdBy, models, ...args }, context, actor) => {
+      const { name = `key of ${new Date().toISOString().slice(0, 10)}` } = args
+      const expiresAt = args.expires === undefined ? undefined : expiry(args.expires)
+      const input = { project, name, kind, expiresAt, createdBy, limit: limitInput(args), rates: rateChange(args) }
+      return made(input, models, context, actor)
     },
     'create a key and show its secret, once',
     showNew,
@@ -162,11 +169,7 @@ export const keyCommands: CommandTable = {
       ...limitArguments,
       ...rateArguments,
     }),
-    async (
-      { project, name = 'imported', hash, expiresAt, createdBy, models, ...args },
-      { accounts, policies },
-      actor,
-    ) => {
+    async ({ project, name = 'imported', hash, expiresAt, createdBy, models, ...args }, context, actor) => {
       const past = { preview: args.preview ?? '', spent: parseMoney(args.spent), revoked: args.revoked === true }
       const given = {
         project,
@@ -178,12 +181,8 @@ export const keyCommands: CommandTable = {
         limit: limitInput(args),
         rates: rateChange(args),
       }
-      const { key: _, ...record } = await accounts.createKey(given, actor)
-      // A run that broke off may have left a key without its rule.
-      if (models && (await policies.rules.list({ key: record.id }, { limit: 1 })).length === 0) {
-        await policies.rules.add({ key: record.id, type: 'allow_models', value: { models } }, actor)
-      }
-      return shownKey(record)
+      const { key: _, ...record } = await made(given, models, context, actor)
+      return record
     },
   ),
 }

@@ -49,7 +49,7 @@ export interface Imported {
  * what aliases stand for.
  */
 export function convertKeys({ keys, teams, users }: Accounts, report: Report, virtual: readonly Section[]): Imported[] {
-  const aliases = new Map(virtual.filter(isAlias).map(({ id, use }) => [String(id), listOf(use).map(String)]))
+  const aliases = new Map(virtual.filter(isAlias).map(({ id, use }) => [String(id), targetsOf(use)]))
   const groups = {
     teams: new Map(teams.map((team, index) => [team.team_id, teamOf(team, `teams[${index}]`, report)])),
     users: new Map(users.map((user, index) => [user.user_id, userOf(user, `users[${index}]`, report)])),
@@ -90,7 +90,10 @@ function userOf(user: Section, at: string, report: Report): Place {
 
 /** Rules name models, not virtual ones: a virtual model of another name is meant by its targets. */
 const isAlias = ({ id, use }: Section): boolean =>
-  listOf(use).every(one => typeof one === 'string' && one.slice(one.indexOf('/') + 1) !== id)
+  targetsOf(use).every(target => target.slice(target.indexOf('/') + 1) !== id)
+
+const targetsOf = (use: unknown): string[] =>
+  listOf(use).map(one => (typeof one === 'string' ? one : String(sectionOf(one).model)))
 
 type Aliases = ReadonlyMap<string, readonly string[]>
 
@@ -255,10 +258,7 @@ function modelsOf({ models, isTeamKnown }: Section, at: string, report: Report):
     else report.carried(`${at}.models`, 'all models')
     return undefined
   }
-  const hasPattern = named.some(one => one.includes('*'))
-  if (hasPattern)
-    report.changed(`${at}.models`, 'a rule allow_models of the names without *; name the models of a pattern')
-  else report.carried(`${at}.models`, 'a rule allow_models')
+  report.carried(`${at}.models`, 'a rule allow_models')
   return named
 }
 
