@@ -7,6 +7,8 @@ import { isSection, listOf, type Section, sectionOf, textOf } from './litellm/se
 
 const isAddress = (source: string) => /^https?:\/\//i.test(source)
 
+const SECTIONS = ['model_list', 'litellm_settings', 'router_settings', 'general_settings']
+
 /** A `config.yaml` of LiteLLM, with the files that it includes; `isWhole`: all of them were read. */
 export async function readLitellm(source: string, io: Io): Promise<{ input: Section; isWhole: boolean }> {
   let input = await readSection(source, io)
@@ -20,7 +22,7 @@ export async function readLitellm(source: string, io: Io): Promise<{ input: Sect
       isWhole = false
     }
   }
-  if ('model_list' in input) return { input, isWhole }
+  if (SECTIONS.some(name => name in input)) return { input, isWhole }
   throw new Failure(`${source} has no model_list; name a config.yaml of LiteLLM`)
 }
 

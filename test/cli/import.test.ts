@@ -306,3 +306,57 @@ t.test('variables of an input stay what they are, and no two secrets share one',
   t.equal(fateOf('model_list[22].litellm_params.litellm_credential_name'), 'not carried')
   t.ok(set.some(({ name }) => name === 'CHAT_MODEL'))
 })
+
+t.test('lists of aliases and loose forms of fallbacks are read, and what is empty is said to be', async t => {
+  const dir = t.testdir({})
+  const { out } = await gatewayctl(dir, 'import', 'litellm', join(FIXTURES, 'loose.yaml'), '--out', '.', '--json')
+  const { virtual_models } = parse(readFileSync(join(dir, 'config/routes.d/imported.yaml'), 'utf8'))
+  const called = (id: string) => virtual_models.find((one: { id: string }) => one.id === id)
+  t.strictSame(called('pool'), { id: 'pool', strategy: 'weight', use: ['thinker', 'fast'] })
+  t.strictSame(called('shares').use, ['thinker'])
+  t.strictSame(called('old-name').use, ['thinker'])
+  t.strictSame(called('thinker').use, ['thinker.own', 'openai/GPT-5', "mistral/Rob's model"])
+  t.strictSame(called('fast').use, ['fast.own', "mistral/Rob's model", 'thinker.own'])
+  const keys = JSON.parse(out).keys as { key: string; fate: string; note: string }[]
+  const fateOf = (key: string) => keys.find(one => one.key === key)?.fate
+  for (const [key, fate] of [
+    ['router_settings.fallbacks', 'changed'],
+    ['router_settings.context_window_fallbacks.thinker', 'changed'],
+    ['router_settings.model_group_alias.pool', 'changed'],
+    ['litellm_settings.default_fallbacks', 'carried'],
+    ['litellm_settings.model_alias_map.old-name', 'carried'],
+    ['model_list[0].model_name', 'changed'],
+    ['model_list[0].litellm_params.thinking.type', 'changed'],
+    ['model_list[1].litellm_params.timeout', 'changed'],
+    ['model_list[1].litellm_params.stream_timeout', 'not carried'],
+    ['model_list[1].model_info.max_tokens', 'carried'],
+  ] as const) {
+    t.equal(fateOf(key), fate, key)
+  }
+  for (const key of [
+    'model_list[0].litellm_params.api_key',
+    'model_list[2].model_info',
+    'router_settings.content_policy_fallbacks',
+    'general_settings.database_url',
+    'environment_variables',
+  ]) {
+    t.match(
+      keys.find(one => one.key === key),
+      { fate: 'carried', note: 'it is empty' },
+    )
+  }
+  const unknown = keys.filter(({ note }) => note.startsWith('there is no such')).map(({ key }) => key)
+  t.strictSame(unknown, ['model_list[1].model_info.description', 'rate_limiting.enabled'])
+  t.strictSame(called('thinker.own').defaults, { reasoning: { max_tokens: 2048 } })
+  const { timeouts } = parse(readFileSync(join(dir, 'providers.d/anthropic.yaml'), 'utf8'))
+  t.strictSame(timeouts, { first_event: '1200s', total: '1200s' })
+  t.strictSame(parse(readFileSync(join(dir, 'providers.d/openai.yaml'), 'utf8')).timeouts, { first_event: '300s' })
+})
+
+t.test('a file without models is imported too: they stand in the database', async t => {
+  for (const text of ['general_settings: { store_model_in_db: true }\n', 'model_list:\nlitellm_settings:\n']) {
+    const dir = t.testdir({ 'config.yaml': text })
+    t.equal((await gatewayctl(dir, 'import', 'litellm', 'config.yaml', '--out', 'new')).code, 0, text)
+    t.equal((await gatewayctl(dir, '--config', 'new/config/gateway.yaml', 'check')).code, 0, text)
+  }
+})

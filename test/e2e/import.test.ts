@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { parse } from 'yaml'
+import { plainName } from '../../src/cli/litellm/sections.ts'
 import { run } from '../../src/cli/program.ts'
 import { SILENCE, startAnyProvider } from '../helpers/any-provider.ts'
 import { commandsOf } from '../helpers/commands.ts'
@@ -34,7 +35,7 @@ function namesOf(file: string, { keys }: Imported): string[] {
       ({ key, fate }) => key.startsWith(`router_settings.model_group_alias.${alias}`) && fate !== 'not carried',
     ),
   )
-  return [...new Set([...names, ...aliases].map(name => name.normalize('NFKD').replace(/\p{M}/gu, '')))]
+  return [...new Set([...names, ...aliases].map(plainName))]
 }
 
 const form = (model: string) => {

@@ -6,7 +6,7 @@ import { NAME, type Names, Pools, readStrategy } from './names.ts'
 import { noteDeployment } from './params.ts'
 import { headOf, upstreamOf } from './providers.ts'
 import { type Line, Report } from './report.ts'
-import { isSection, listOf, plainName, type Section, sectionOf } from './sections.ts'
+import { isSection, listOf, PLAIN, plainName, type Section, sectionOf } from './sections.ts'
 import { Variables, variablesIn } from './variables.ts'
 
 /** Results of an import. */
@@ -61,11 +61,11 @@ async function readModels({ model_list, credential_list }: Section, report: Repo
     if (credential) report.carried(credential.at, 'stands in the manifests of the models that name it')
     const params = resolved({ ...credential?.values, ...written })
     if (typeof name !== 'string' || typeof params.model !== 'string') {
-      report.lost(at, 'it lacks a model_name or a litellm_params.model')
+      report.lost(at, 'model_name and litellm_params.model are texts; add or quote them')
       continue
     }
     const issue = isOther
-      ? 'without the marks on its letters, it has the name of another; rename it'
+      ? `${PLAIN}, it has the name of another; rename it`
       : issueOf(name, params.model, params.api_base ?? params.base_url)
     if (issue !== undefined) {
       report.lost(at, issue)
@@ -88,7 +88,7 @@ async function readModels({ model_list, credential_list }: Section, report: Repo
       report.lost(`${at}.litellm_params.litellm_credential_name`, 'credential_list has no such name; set the key')
     if (params.model.includes('os.environ/'))
       report.changed(`${at}.litellm_params.model`, 'its variable holds the model without its provider')
-    if (name !== model_name) report.changed(`${at}.model_name`, 'clients call it without the marks on its letters')
+    if (name !== model_name) report.changed(`${at}.model_name`, `clients call it ${PLAIN}`)
     if (upstream.isAssumed)
       report.changed(`${at}.litellm_params.model`, 'called by the API of OpenAI, which it must have')
     if (isAny) report.changed(`${at}.litellm_params.model`, 'names without a provider go to OpenAI')

@@ -1,9 +1,10 @@
 /** Fallbacks and aliases of LiteLLM. */
 import { NAME, type Names, type Pools, patternOf } from './names.ts'
 import type { Report } from './report.ts'
-import { listOf, plainName, type Section, sectionOf, textOf } from './sections.ts'
+import { listOf, PLAIN, plainName, type Section, sectionOf, textOf } from './sections.ts'
 
 const LACKS_NAMES = 'without the names that model_list lacks'
+const LAST = 'last targets of each virtual model'
 const PARTS = ['litellm_settings', 'router_settings']
 
 /** Names to try after a name, by it. */
@@ -22,61 +23,80 @@ export function readFallbacks(input: Section, names: Names, report: Report): Rea
   for (const part of PARTS) {
     const section = sectionOf(input[part])
     for (const kind of ['fallbacks', 'context_window_fallbacks', 'content_policy_fallbacks']) {
-      for (const [index, entry] of listOf(section[kind]).entries()) {
-        for (const [given, written] of Object.entries(sectionOf(entry))) {
-          const key = `${part}.${kind}[${index}].${given}`
-          const name = plainName(given)
-          const others = [written].flat().map(nameOf)
-          const known = others.filter((one): one is string => one !== undefined && isKnown(one) && one !== name)
-          const isGeneric = name === '*' && !names.has('*')
-          if (!(isGeneric || isKnown(name)) || known.length === 0) {
-            report.lost(key, 'model_list has no such name')
-            continue
-          }
-          if (isGeneric) everywhere.push(...known)
-          else addTo(name, known)
-          if (known.length < others.length) report.changed(key, LACKS_NAMES)
-          else if (kind === 'fallbacks') report.carried(key, 'targets of the virtual model, in order')
-          else report.changed(key, 'targets of the virtual model after any failure that allows another one')
+      for (const { key, name, others } of entriesOf(section[kind], `${part}.${kind}`)) {
+        const known = others.filter((one): one is string => one !== undefined && isKnown(one) && one !== name)
+        const isGeneric = name === undefined || (name === '*' && !names.has('*'))
+        if (!(isGeneric || isKnown(name)) || known.length === 0) {
+          report.lost(key, 'model_list has no such name')
+          continue
         }
+        if (isGeneric) everywhere.push(...known)
+        else addTo(name, known)
+        if (known.length < others.length) report.changed(key, LACKS_NAMES)
+        else if (name === undefined) report.changed(key, LAST)
+        else if (kind === 'fallbacks') report.carried(key, 'targets of the virtual model, in order')
+        else report.changed(key, 'targets of the virtual model after any failure that allows another one')
       }
     }
-    const given = listOf(section.default_fallbacks).map(nameOf)
+    const given = [section.default_fallbacks].flat().map(nameOf)
     const known = given.filter((one): one is string => one !== undefined && isKnown(one))
     const key = `${part}.default_fallbacks`
     if (known.length === 0) report.lost(key, 'model_list has no such name')
     else if (known.length < given.length) report.changed(key, LACKS_NAMES)
-    else report.carried(key, 'last targets of each virtual model')
+    else report.carried(key, LAST)
     everywhere.push(...known)
   }
   if (everywhere.length > 0) addToAll(everywhere)
   return found
 }
 
-/** A fallback is a name, or a section with a `model`. */
+/** Names with those after them: of sections in a list, of one section, or of names alone, which hold for all. */
+function entriesOf(written: unknown, at: string) {
+  const list = listOf(written)
+  const ofSection = (section: unknown, key: string) =>
+    Object.entries(sectionOf(section)).map(([name, others]) => ({
+      key: `${key}.${name}`,
+      name: plainName(name),
+      others: [others].flat().map(nameOf),
+    }))
+  if (list.length > 0 && list.every(one => typeof one === 'string'))
+    return [{ key: at, name: undefined, others: list.map(nameOf) }]
+  return [...ofSection(written, at), ...list.flatMap((one, index) => ofSection(one, `${at}[${index}]`))]
+}
+
+/** A name stands alone, or in a section as its `model` or `model_name`. */
 function nameOf(value: unknown): string | undefined {
-  const name = textOf(value) ?? textOf(sectionOf(value).model)
+  const { model, model_name } = sectionOf(value)
+  const name = textOf(value) ?? textOf(model) ?? textOf(model_name)
   return name && plainName(name)
 }
 
-/** Virtual models of `model_group_alias`. */
+/** Virtual models of `model_group_alias` and `model_alias_map`. A list of names shares the load. */
 export function readAliases(input: Section, pools: Pools, report: Report): Section[] {
   const virtual: Section[] = []
-  for (const part of PARTS) {
-    for (const [written, target] of Object.entries(sectionOf(sectionOf(input[part]).model_group_alias))) {
-      const name = nameOf(target) ?? ''
+  const targetsOf = (name = '') => (pools.has(name) && !name.includes('*') ? [name] : pools.targetsOf(name))
+  for (const at of PARTS.flatMap(part => [`${part}.model_group_alias`, `${part}.model_alias_map`])) {
+    const [part = '', kind = ''] = at.split('.')
+    for (const [written, target] of Object.entries(sectionOf(sectionOf(input[part])[kind]))) {
       const alias = plainName(written)
-      const key = `${part}.model_group_alias.${written}`
-      const use = pools.has(name) && !name.includes('*') ? [name] : pools.targetsOf(name)
+      const key = `${at}.${written}`
+      const use = [target].flat().flatMap(one => targetsOf(nameOf(one)))
       if (!NAME.test(alias) || alias.split('*').length > 2 || pools.isTaken(alias) || use.length === 0) {
         report.lost(key, 'the name is taken or wrong, or its model is missing')
         continue
       }
       pools.take(alias)
       const isHidden = sectionOf(target).hidden === true
-      virtual.push({ id: alias, ...(isHidden && { hidden: true }), use })
-      if (alias === written) report.carried(key, 'a virtual model')
-      else report.changed(key, 'clients call it without the marks on its letters')
+      const isShared = Array.isArray(target) && use.length > 1
+      virtual.push({
+        id: alias,
+        ...(isHidden && { hidden: true }),
+        ...(isShared && { strategy: 'weight' }),
+        use,
+      })
+      if (Array.isArray(target)) report.changed(key, 'a virtual model that draws one of those that are there')
+      else if (alias === written) report.carried(key, 'a virtual model')
+      else report.changed(key, `clients call it ${PLAIN}`)
     }
   }
   return virtual

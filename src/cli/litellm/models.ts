@@ -144,7 +144,7 @@ export function isServed(deployment: Deployment): boolean {
   return MODES[modeOf(deployment)]!.operations.some(operation => all[operation] !== undefined)
 }
 
-function sizeOf({ max_input_tokens, max_output_tokens }: Section): Section {
+function sizeOf({ max_input_tokens, max_tokens, max_output_tokens = max_tokens }: Section): Section {
   const isSize = (value: unknown) => Number.isSafeInteger(value) && Number(value) > 0
   return {
     ...(isSize(max_input_tokens) && { context_length: max_input_tokens }),

@@ -34,7 +34,20 @@ export function defaultsOf({ params, upstream, info, at }: Deployment, report: R
     field => params[field] !== undefined && isPlain(field, params[field]) && !isSecret('', params[field]),
   )
   for (const field of given) report.carried(`${at}.litellm_params.${field}`, 'defaults of a virtual model')
-  return Object.fromEntries(given.map(field => [field, params[field] === 'disable' ? 'none' : params[field]]))
+  const reasoning = fields.includes('reasoning_effort') && !given.includes('reasoning_effort') && reasoningOf(params)
+  if (reasoning) report.changed(`${at}.litellm_params.thinking`, 'reasoning in defaults of a virtual model')
+  const plain = given.map(field => [field, params[field] === 'disable' ? 'none' : params[field]] as const)
+  return { ...Object.fromEntries(plain), ...reasoning }
+}
+
+/** `thinking` of Anthropic in the words of our chat requests; undefined for anything else. */
+function reasoningOf({ thinking }: Section): Section | undefined {
+  const { type, budget_tokens: budget } = sectionOf(thinking)
+  if (type === 'disabled') return { reasoning_effort: 'none' }
+  if (type !== 'enabled' && type !== 'adaptive') return undefined
+  return Number.isSafeInteger(budget) && Number(budget) > 0
+    ? { reasoning: { max_tokens: budget } }
+    : { reasoning_effort: 'high' }
 }
 
 const NUMBERS = new Set(['temperature', 'top_p', 'frequency_penalty', 'presence_penalty', 'speed'])
@@ -112,12 +125,15 @@ function bodyOf(params: Section, head: Section): Section {
   return isClaude && stops.length > 0 ? { stop_sequences: stops, ...body } : body
 }
 
-/** LiteLLM counts seconds. */
+const TOTAL_S = 900
+
+const isTimeout = (value: unknown): boolean => Number(value) >= 1 && Number(value) <= 3600
+
+/** LiteLLM counts seconds to the beginning of an answer. Streams and whole answers have one time here: the longer one. */
 function timeoutsOf({ timeout, stream_timeout }: Section): Section {
-  const seconds = (value: unknown) =>
-    Number(value) >= 1 && Number(value) <= 3600 ? `${Math.round(Number(value))}s` : undefined
-  const [total, first] = [seconds(timeout), seconds(stream_timeout)]
-  return { ...(total !== undefined && { total }), ...(first !== undefined && { first_event: first }) }
+  const longest = Math.round(Math.max(...[timeout, stream_timeout].filter(isTimeout).map(Number)))
+  if (!Number.isFinite(longest)) return {}
+  return { first_event: `${longest}s`, ...(longest > TOTAL_S && { total: `${longest}s` }) }
 }
 
 /** Says what becomes of the keys of a deployment. `written`: without what a credential of the list adds. */
@@ -170,12 +186,14 @@ export function noteDeployment(written: Section, deployment: Deployment, head: S
   }
   for (const name of FIELDS[modeOf(deployment)] ?? [])
     report.lost(key(name), 'write its value in defaults of a virtual model')
-  for (const name of ['max_input_tokens', 'max_output_tokens', 'mode', 'base_model'])
+  for (const name of ['max_input_tokens', 'max_output_tokens', 'max_tokens', 'mode', 'base_model'])
     report.carried(`${at}.model_info.${name}`)
   for (const name of Object.keys(info).filter(isCapability))
     report.carried(`${at}.model_info.${name}`, 'supports of the offer')
   noteSettings(key, params, head, report)
 }
+
+const seconds = (value: unknown): number => (isTimeout(value) ? Number(value) : 0)
 
 function noteSecret(key: string, value: unknown, report: Report): void {
   if (typeof value !== 'string') report.lost(key, 'a key is text; quote it')
@@ -204,11 +222,11 @@ function noteSettings(key: (name: string) => string, params: Section, head: Sect
     else report.lost(key(name), 'the wire of this provider has no such field; clients may set it')
   }
   report.carried(key('additional_drop_params'), 'quirks.drop of the manifest')
-  const timeouts = timeoutsOf(params)
-  if (timeouts.total !== undefined) report.changed(key('timeout'), 'timeouts.total of the manifest')
-  else report.lost(key('timeout'), 'set timeouts in the manifest')
-  if (timeouts.first_event !== undefined) report.changed(key('stream_timeout'), 'timeouts.first_event of the manifest')
-  else report.lost(key('stream_timeout'), 'set timeouts in the manifest')
+  const [longer, other] = ['timeout', 'stream_timeout'].sort((a, b) => seconds(params[b]) - seconds(params[a]))
+  const isSet = isTimeout(params[longer!])
+  if (isSet) report.changed(key(longer!), 'timeouts.first_event of the manifest')
+  else report.lost(key(longer!), 'set timeouts in the manifest')
+  report.lost(key(other!), isSet ? `timeouts.first_event holds for both: ${longer}` : 'set timeouts in the manifest')
   report.lost(key('rpm'), 'write rpm at the credential in the manifest')
   report.lost(key('tpm'), 'write tpm at the credential in the manifest')
   report.lost(key('api_version'), 'the v1 address of Azure needs none')

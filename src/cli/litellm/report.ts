@@ -29,32 +29,39 @@ export class Report {
 
   /** A line for each key of `input`. A note about a section holds for all that is in it. */
   lines(input: unknown): Line[] {
-    return keysOf(input, '').map(key => ({ key, ...(this.#noteOf(key) ?? adviceOf(key)) }))
+    return keysOf(input, '').map(([key, isEmpty]) => {
+      const note = this.#noteOf(isEmpty ? parentOf(key) : key)
+      return { key, ...(note ?? (isEmpty ? EMPTY : adviceOf(key))) }
+    })
   }
 
   #noteOf(key: string): Omit<Line, 'key'> | undefined {
-    for (let part = key; part; part = part.replace(/(?:^|\.)[^.[\]]*$|\[\d+\]$/, '')) {
-      const note = this.#notes.get(part)
-      if (note) return note
-      if (part.replace(/(?:^|\.)[^.[\]]*$|\[\d+\]$/, '') === part) return undefined
-    }
-    return undefined
+    const note = this.#notes.get(key)
+    const parent = parentOf(key)
+    return note ?? (parent === key ? undefined : this.#noteOf(parent))
   }
 }
+
+const EMPTY = { fate: 'carried', note: 'it is empty' } as const
+
+/** The key of the section or list that a key stands in. Keys of one part are without one. */
+const parentOf = (key: string): string => key.replace(/(?:^|\.)[^.[\]]*$|\[\d+\]$/, '')
 
 function adviceOf(key: string): Omit<Line, 'key'> {
-  const best = Object.keys(ADVICE)
-    .filter(start => key.startsWith(start))
-    .sort((a, b) => b.length - a.length)[0]!
-  return { fate: 'not carried', note: ADVICE[best]! }
+  const known = key.replace(/^model_list\[\d+\]\.(?:litellm_params\.|model_info\.)?/, 'deployment.')
+  const best = [...ADVICE.keys()].filter(start => known.startsWith(start)).sort((a, b) => b.length - a.length)[0]!
+  return { fate: 'not carried', note: ADVICE.get(best)! }
 }
 
-/** Keys of values that hold no further keys. */
-function keysOf(value: unknown, at: string): string[] {
+/** Keys of values that hold no further keys, and whether they hold nothing at all. */
+function keysOf(value: unknown, at: string): (readonly [string, boolean])[] {
   const isSection = (one: unknown) => typeof one === 'object' && one !== null
   if (Array.isArray(value)) {
-    return value.some(isSection) ? value.flatMap((one, index) => keysOf(one, `${at}[${index}]`)) : [at]
+    return value.some(isSection)
+      ? value.flatMap((one, index) => keysOf(one, `${at}[${index}]`))
+      : [[at, value.length === 0]]
   }
-  if (!isSection(value) || Object.keys(value as object).length === 0) return at ? [at] : []
+  if (!isSection(value)) return [[at, value === null]]
+  if (Object.keys(value as object).length === 0) return at ? [[at, true]] : []
   return Object.entries(value as object).flatMap(([key, one]) => keysOf(one, at ? `${at}.${key}` : key))
 }

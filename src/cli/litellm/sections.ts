@@ -12,5 +12,15 @@ export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(val
 /** Undefined for an empty text and anything else. */
 export const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value ? value : undefined)
 
-/** A name of a model without marks on its letters: names of models are printable ASCII. */
-export const plainName = (name: string): string => name.normalize('NFKD').replace(/\p{M}/gu, '')
+/** A name of a model in printable ASCII, where marks, emoji, dashes, quotes and outer spaces are all that is not. */
+export const plainName = (name: string): string =>
+  name
+    .replace(/\p{Extended_Pictographic}|\p{Emoji_Modifier}|\p{Regional_Indicator}|\u200D/gu, '')
+    .normalize('NFKD')
+    .replace(/\p{M}/gu, '')
+    .replace(/[\p{Pd}\u2212]/gu, '-')
+    .replace(/[\u2018\u2019]/g, "'")
+    .replace(/[\u201C\u201D]/g, '"')
+    .trim()
+/** How `plainName` changes a name. */
+export const PLAIN = 'in printable ASCII, without marks and emoji'
