@@ -345,8 +345,8 @@ export const errors = {
   }),
   billingUnavailable: (cause: unknown) => unavailable('billing_unavailable', 'The ledger is unavailable.', cause),
   storeUnavailable: (cause: unknown) => unavailable('store_unavailable', 'The key store is unavailable.', cause),
-  issuerUnavailable: (issuer: string, cause: unknown, what = 'keys') =>
-    unavailable('issuer_unavailable', `The ${what} of the issuer "${issuer}" cannot be read.`, cause),
+  issuerUnavailable: (issuer: string, cause: unknown) =>
+    unavailable('issuer_unavailable', `The keys of the issuer "${issuer}" cannot be read.`, cause),
   responsesUnavailable: (cause: unknown) =>
     unavailable('store_unavailable', 'Stored responses cannot be read or written.', cause),
   credentialUnavailable: (provider: string, cause: unknown) =>

@@ -2,7 +2,7 @@
 import { hash, randomBytes } from 'node:crypto'
 import { EncryptJWT, type JWTPayload, jwtDecrypt } from 'jose'
 import { equals } from '../admin/guard.ts'
-import { errors, GatewayError } from '../lib/error.ts'
+import { asError, errors, type GatewayError } from '../lib/error.ts'
 import { printable } from '../lib/printable.ts'
 import { urlOf } from '../lib/url.ts'
 import { listOf, matcher } from '../limits/names.ts'
@@ -75,7 +75,7 @@ export class OidcSignIn {
     return settings !== undefined && isAllowed(claims, settings)
   }
 
-  /** Resolves with the provider's address, and the value of the cookie. Rejects with 404 and 503. */
+  /** Resolves with the provider's address, and the value of the cookie. Rejects with 404 and 502. */
   async begin(redirect: string, to: string): Promise<{ readonly location: string; readonly sealed: string }> {
     const { settings, metadata } = await this.#provider()
     const begun: Begun = {
@@ -100,8 +100,8 @@ export class OidcSignIn {
   }
 
   /**
-   * Resolves with the person that the provider's answer names, and the page to return to. Rejects with 401 and 403, and with
-   * 503 while the provider does not answer.
+   * Resolves with the person that the provider's answer names, and the page to return to. Rejects with 401 and 403 for the
+   * person, and with 502 where the provider or the settings are at fault.
    */
   async finish(answer: URLSearchParams, sealed: string | undefined): Promise<{ person: Person; to: string }> {
     const begun = await this.#opened(sealed)
@@ -113,11 +113,16 @@ export class OidcSignIn {
     if ((answer.get('iss') ?? issuer) !== issuer) throw errors.forbidden('Another identity provider has answered.')
     const code = answer.get('code')
     if (answer.has('error') || code === null) {
-      const words = [answer.get('error') ?? 'no code', answer.get('error_description') ?? ''].join(' ')
-      throw errors.forbidden(`The identity provider refused: ${printable(words).slice(0, MAX_WORDS).trim()}.`)
+      const reason = answer.get('error') ?? 'no code'
+      const words = shown(`${reason} ${answer.get('error_description') ?? ''}`)
+      // RFC 6749, section 4.1.2.1: these say nothing of the person.
+      if (/^(?:server_error|temporarily_unavailable)$/.test(reason)) throw failed(issuer, `failed: ${words}`)
+      throw errors.forbidden(`The identity provider refused: ${words}.`)
     }
     const token = await this.#tokenOf(code, begun, settings, metadata)
-    const claims = await verifiedToken(token, { issuer, audience }, this.#services)
+    const claims = await verifiedToken(token, { issuer, audience }, this.#services).catch((thrown: unknown) => {
+      throw asError(thrown).status === 503 ? failed(issuer, 'does not give its keys', RETRY, thrown) : thrown
+    })
     if (claims.nonce !== begun.nonce || (claims.azp ?? audience) !== audience) {
       throw errors.forbidden('The identity provider answered another sign-in. Sign in again.')
     }
@@ -146,7 +151,7 @@ export class OidcSignIn {
     const settings = this.#settings()
     if (!settings) throw errors.notFound('There is no such page.')
     const metadata = await metadataOf(settings.issuer, this.#services).catch((thrown: unknown) => {
-      throw errors.issuerUnavailable(settings.issuer, thrown, 'metadata')
+      throw failed(settings.issuer, 'does not give its metadata', RETRY, thrown)
     })
     return { settings, metadata: endpointsIn(metadata, settings) }
   }
@@ -161,21 +166,31 @@ export class OidcSignIn {
     })
     const basic = isBasic ? [client_id, client_secret].map(formEncoded).join(':') : undefined
     const { token_endpoint: url } = metadata
-    try {
-      const { status, text } = await this.#services.documents.readTrusted(url, FETCH_TIMEOUT_MS, `${form}`, basic)
-      const { id_token: token, error } = JSON.parse(text) as { id_token?: unknown; error?: unknown }
-      if (status === 200 && typeof token === 'string') return token
-      this.#services.log.warn({ issuer, status, reason: error }, 'sign-in refused')
-      if (error === 'invalid_grant') throw errors.forbidden('This sign-in was used or has expired. Sign in again.')
-      throw errors.forbidden(
-        `The identity provider gave no id token: it answered ${status}. The operator checks client_id, client_secret ` +
-          'and scopes of admin.oidc; scopes need "openid".',
-      )
-    } catch (thrown) {
-      if (thrown instanceof GatewayError) throw thrown
-      throw errors.issuerUnavailable(issuer, thrown, 'tokens')
-    }
+    const { documents, log } = this.#services
+    const { status, text } = await documents.readTrusted(url, FETCH_TIMEOUT_MS, `${form}`, basic).catch(thrown => {
+      throw failed(issuer, 'cannot be reached at its token endpoint', RETRY, thrown)
+    })
+    if (status >= 500) throw failed(issuer, `answered ${status} at its token endpoint`)
+    const read: unknown = await new Response(text).json().catch(() => undefined)
+    const { id_token: token, error = '' } = (read ?? {}) as { readonly id_token?: unknown; readonly error?: unknown }
+    if (status === 200 && typeof token === 'string') return token
+    log.warn({ issuer, status, reason: error }, 'sign-in refused')
+    if (error === 'invalid_grant') throw errors.forbidden('This sign-in was used or has expired. Sign in again.')
+    throw failed(
+      issuer,
+      `gave no id token: it answered ${shown(`${status} ${error}`)}`,
+      'The operator checks client_id, client_secret and scopes of admin.oidc; scopes need "openid".',
+    )
   }
+}
+
+const RETRY = 'Sign in with the token, or later. The operator checks that it answers.'
+/** Words of a provider, for people. */
+const shown = (text: string): string => printable(text).slice(0, MAX_WORDS).trim()
+/** A 502 that names the provider, what it did, and the remedy. */
+function failed(issuer: string, what: string, remedy = RETRY, cause?: unknown): GatewayError {
+  const message = `The identity provider "${issuer}" ${what}. ${remedy}`
+  return errors.issuerUnavailable(issuer, cause).with({ status: 502, message })
 }
 
 /** The part of a provider's metadata that is used. */
@@ -186,15 +201,18 @@ interface Endpoints {
   readonly takesBasic: boolean
 }
 
-/** Throws 403 for a provider of another name, and 503 for metadata without addresses. */
+/** Throws 502 for a provider of another name, and for metadata without addresses. */
 function endpointsIn(metadata: IssuerMetadata, { issuer }: OidcSettings): Endpoints {
   const { authorization_endpoint, token_endpoint, token_endpoint_auth_methods_supported: methods } = metadata
   if (metadata.issuer !== issuer) {
-    const name = printable(String(metadata.issuer)).slice(0, MAX_WORDS)
-    throw errors.forbidden(`The identity provider calls itself "${name}": admin.oidc.issuer must be that text.`)
+    throw failed(
+      issuer,
+      `calls itself "${shown(String(metadata.issuer))}"`,
+      'The operator sets admin.oidc.issuer to that text.',
+    )
   }
   if (!isAddress(authorization_endpoint) || !isAddress(token_endpoint)) {
-    throw errors.issuerUnavailable(issuer, new Error('its metadata lacks endpoints'), 'metadata')
+    throw failed(issuer, 'names no endpoints in its metadata')
   }
   const isPosted = Array.isArray(methods) && methods.includes('client_secret_post')
   const takesBasic = !isPosted || (methods as unknown[]).includes('client_secret_basic')

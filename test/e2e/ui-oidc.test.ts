@@ -28,7 +28,7 @@ const provider = {
   claims: {} as Record<string, unknown>,
   isAway: false,
   status: 200,
-  /** In place of the id token. */
+  /** In place of the id token; none where it is empty. */
   token: undefined as string | undefined,
   codes: new Map<string, Asked>(),
   given: 0,
@@ -40,6 +40,7 @@ const server = createServer(async (req, res) => {
   res.setHeader('content-type', 'application/json')
   if (url.pathname === '/keys') return void res.end(JSON.stringify({ keys: [jwk] }))
   if (url.pathname === '/token') {
+    if (provider.status === 0) return void req.destroy()
     const { status, body } = await exchange(req)
     return void res.writeHead(status).end(JSON.stringify(body))
   }
@@ -75,7 +76,13 @@ async function exchange(req: IncomingMessage): Promise<{ status: number; body: o
   const isAsked = asked?.challenge === challenge && asked.redirect === form.get('redirect_uri')
   if (!isAsked || form.get('grant_type') !== 'authorization_code')
     return { status: 400, body: { error: 'invalid_grant' } }
-  return { status: 200, body: { id_token: provider.token ?? (await tokenOf(asked.nonce)), access_token: 'a' } }
+  return {
+    status: 200,
+    body: {
+      id_token: provider.token === '' ? undefined : (provider.token ?? (await tokenOf(asked.nonce))),
+      access_token: 'a',
+    },
+  }
 }
 
 const now = () => Math.floor(Date.now() / 1000)
@@ -137,9 +144,11 @@ t.afterEach(() => {
 t.test('while the provider is away, the page says so, and the token still signs in', async t => {
   provider.isAway = true
   const { answer, cookie } = await begin()
-  t.equal(answer.status, 503)
+  t.equal(answer.status, 502)
   t.equal(cookie, '')
-  t.match(await answer.text(), /role="alert">The metadata of the issuer[\s\S]+href="\/ui\/sign-in"/)
+  const text = await answer.text()
+  t.ok(text.includes(`role="alert">The identity provider &#34;${issuer}&#34; does not give its metadata. Sign in with`))
+  t.match(text, /href="\/ui\/sign-in"/)
   const body = new URLSearchParams({ token: gateway.token })
   const byToken = await fetch(`${gateway.adminUrl}/ui/sign-in`, { method: 'POST', body, redirect: 'manual' })
   t.equal(byToken.status, 303)
@@ -278,12 +287,30 @@ t.test('a code is taken once', async t => {
   provider.codes.clear()
 })
 
-t.test('a provider that fails at the exchange is named', async t => {
-  provider.status = 500
-  const { answer, text, session } = await signIn()
-  t.equal(answer.status, 403)
-  t.match(text, /it answered 500/)
-  t.equal(session, '')
+const failures: readonly (readonly [name: string, next: Partial<typeof provider>, expected: string])[] = [
+  ['fails', { status: 500 }, 'answered 500 at its token endpoint. Sign in with the token, or later.'],
+  ['hangs up', { status: 0 }, 'cannot be reached at its token endpoint. Sign in with the token, or later.'],
+  [
+    'refuses the client',
+    { status: 401 },
+    'gave no id token: it answered 401 server_error. The operator checks client_id,',
+  ],
+  ['gives no id token', { token: '' }, 'gave no id token: it answered 200. The operator checks client_id,'],
+]
+for (const [name, next, expected] of failures) {
+  t.test(`a provider that ${name} at the exchange is named, with the remedy`, async t => {
+    Object.assign(provider, next)
+    const { answer, text, session } = await signIn()
+    t.equal(answer.status, 502)
+    t.ok(text.includes(`The identity provider &#34;${issuer}&#34; ${expected}`), text)
+    t.equal(session, '')
+  })
+}
+
+t.test('a provider that fails before the exchange is named, too', async t => {
+  const { answer, text } = await signIn({ code: null, error: 'server_error', error_description: 'later' })
+  t.equal(answer.status, 502)
+  t.match(text, 'failed: server_error later. Sign in with the token, or later.')
 })
 
 t.test('a person whom the rules no longer allow is signed out; without rules all are refused', async t => {
