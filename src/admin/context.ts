@@ -8,6 +8,7 @@ import type {
   NodeStore,
   OAuthStores,
   PolicyAdmin,
+  PoolState,
   Probe,
   ProviderHealth,
   RequestLogStore,
@@ -37,7 +38,10 @@ interface GatewayState {
     /** Empty during its start. */
     readonly configVersion: string
     readonly uptimeMs: number
+    readonly pools?: readonly PoolState[] | undefined
   }[]
+  /** Connections of all its processes, where several machines share the stores. */
+  readonly pools?: readonly PoolState[] | undefined
   /** `at` is Unix milliseconds; `error` and `warnings` include file, line and column. */
   readonly lastReload: {
     readonly ok: boolean

@@ -1,9 +1,11 @@
 /** Leads the workers of a gateway: `server.workers` above 1. */
 import { fileURLToPath } from 'node:url'
 import { outsideValues } from '../config/load.ts'
+import type { PoolState } from '../core/ports.ts'
 import { worstHealth } from '../routing/provider-health.ts'
 import { countersOf, exposition, type MetricFamily, merge } from '../telemetry/merge.ts'
 import { Pool } from '../workers/pool.ts'
+import type { WorkerState } from '../workers/protocol.ts'
 import { type Components, drainTimes, healthIn } from './components.ts'
 import { processState, type ServingMode } from './serving.ts'
 
@@ -94,8 +96,10 @@ export function leadingProcess(components: Components, { count, config }: Primar
     async state() {
       const workers = await pool.states()
       const inFlight = workers.reduce((sum, worker) => sum + worker.inFlight, 0)
+      const own = processState(components)
       return {
-        ...processState(components),
+        ...own,
+        pools: own.pools?.map(pool => sumOf(pool, workers)),
         listen: pool.address,
         ready: pool.ready && workers.some(worker => worker.ready),
         inFlight,
@@ -114,6 +118,13 @@ export function leadingProcess(components: Components, { count, config }: Primar
     },
     abortDrain: () => pool.abortDrain(),
   }
+}
+
+/** Adds what the workers have of a pool. */
+const sumOf = (own: PoolState, workers: readonly WorkerState[]): PoolState => {
+  const all = [own, ...workers.flatMap(({ pools = [] }) => pools.filter(({ name }) => name === own.name))]
+  const sum = (field: 'inUse' | 'most' | 'waiting') => all.reduce((sum, pool) => sum + pool[field], 0)
+  return { name: own.name, inUse: sum('inUse'), most: sum('most'), waiting: sum('waiting') }
 }
 
 interface Scrape {

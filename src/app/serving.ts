@@ -52,10 +52,11 @@ export function singleProcess(components: Components): ServingMode {
 }
 
 /** State of this process, for `status`. */
-export const processState = ({ reloads, file }: Components) => ({
+export const processState = ({ reloads, file, stores }: Components) => ({
   version,
   publicUrl: file.server.public_url,
   uptimeMs: Date.now() - reloads.startedAt,
   pid: process.pid,
   lastReload: reloads.last,
+  pools: stores.nodes?.pools(),
 })

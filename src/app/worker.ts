@@ -161,6 +161,7 @@ async function start(cleanup: CleanupStack, log: Log): Promise<Worker> {
       inFlight: listener.inFlight,
       configVersion: manager.current.version,
       uptimeMs: Date.now() - startedAt,
+      pools: components.stores.nodes?.pools(),
     }),
     stop: () => cleanup.close(),
     abortDrain: () => listener.abortDrain(),

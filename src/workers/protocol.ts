@@ -1,7 +1,7 @@
 /** Calls between the primary process and its workers. */
 import type { ModelLists } from '../core/catalog.ts'
 import type { LoadedModule } from '../core/plugin.ts'
-import type { ExplainedRoute, ProviderHealth, RouteQuestion } from '../core/ports.ts'
+import type { ExplainedRoute, PoolState, ProviderHealth, RouteQuestion } from '../core/ports.ts'
 import type { AffinityEntry } from '../stores/workers/affinity.ts'
 import type { OpenedCircuit } from '../stores/workers/circuits.ts'
 import type {
@@ -35,6 +35,8 @@ export interface WorkerState {
   readonly inFlight: number
   readonly configVersion: string
   readonly uptimeMs: number
+  /** Undefined where the stores have no connections. */
+  readonly pools?: readonly PoolState[] | undefined
 }
 
 /** Calls that each worker serves. */

@@ -8,6 +8,7 @@ import { Keyring } from '../../src/stores/keyring.ts'
 import { commandsOf } from '../helpers/commands.ts'
 import { FILM, filmStudio } from '../helpers/film-studio.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
+import { gatewayctl } from '../helpers/gatewayctl.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
 import { postgresServer, withoutPostgres } from '../helpers/postgres.ts'
 import { startUpstream } from '../helpers/upstream.ts'
@@ -182,6 +183,24 @@ t.test('two gateways on one PostgreSQL', { skip: withoutPostgres }, async t => {
     await two.exited
     t.equal((await nodes()).get(second), undefined, 'one that has left is not listed')
     await two.restart()
+  })
+
+  await t.test('the connections of workers count with those of their primary', async t => {
+    interface Pool {
+      readonly name: string
+      readonly most: number
+    }
+    const server = { workers: 2 }
+    const many = await startGateway(t, { ...options, config: { ...options.config, server } })
+    const { pools, workers } = await commandsOf(many)<{ pools: Pool[]; workers: { pools: Pool[] }[] }>('status')
+    t.match(pools, [
+      { name: 'ledger', most: 6 },
+      { name: 'others', most: 12 },
+    ])
+    for (const worker of workers) t.match(worker.pools, [{ most: 2 }, { most: 4 }])
+    const { out } = await gatewayctl(many.dir, 'status')
+    t.match(out, /ledger pool\s+\d of 6 in use, 0 waiting/)
+    await many.kill()
   })
 
   await t.test('a gateway that is killed takes nothing of the other with it', async t => {

@@ -75,14 +75,10 @@ async function status(context: AdminContext) {
   }
 }
 
-/** The nodes and this one's connections, where several share the database; connections alone while it is down. */
-async function nodesOf({
-  nodes,
-}: AdminContext): Promise<{ nodes?: readonly ShownNode[]; pools?: readonly PoolState[] }> {
-  if (!nodes) return {}
-  const pools = nodes.pools()
-  const found = await nodes.list().catch(() => undefined)
-  return found ? { nodes: found.map(shownNode), pools } : { pools }
+/** The nodes, where several share the database; none while it is down. */
+async function nodesOf({ nodes }: AdminContext): Promise<{ nodes?: readonly ShownNode[] }> {
+  const found = await nodes?.list().catch(() => undefined)
+  return found ? { nodes: found.map(shownNode) } : {}
 }
 
 /** 93_784_000 → `1d 2h`; the two largest units. */
