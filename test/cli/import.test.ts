@@ -360,3 +360,36 @@ t.test('a file without models is imported too: they stand in the database', asyn
     t.equal((await gatewayctl(dir, '--config', 'new/config/gateway.yaml', 'check')).code, 0, text)
   }
 })
+
+t.test('services of the API of OpenAI have their addresses, in the form that it needs', async t => {
+  const dir = t.testdir({})
+  const { out } = await gatewayctl(dir, 'import', 'litellm', join(FIXTURES, 'services.yaml'), '--out', '.', '--json')
+  const offers = filesBelow(join(dir, 'providers.d')).flatMap(path => {
+    const { models, ...head } = parse(readFileSync(path, 'utf8'))
+    return models.map(({ model, id }: { model: string; id: string }) => ({ ...head, model, id }))
+  })
+  const offer = (name: string) => offers.find(({ model }) => model === name)
+  for (const [name, base] of [
+    ['edge-base', 'https://api.cloudflare.com/client/v4/accounts/abc/ai/v1'],
+    ['lake', `\${DATABRICKS_API_BASE:-https://no-address-set.invalid}`],
+    ['lake-base', 'https://adb.example/serving-endpoints'],
+    ['snow', 'https://account.example/api/v2/cortex/v1'],
+    ['hub-endpoint', 'https://own.endpoints.example/v1'],
+    ['generate', 'http://ollama:11434/v1'],
+    ['vertex-llama', 'https://us-east5-aiplatform.googleapis.com/v1/projects/p/locations/us-east5/endpoints/openapi'],
+    ['foundry', 'https://mistral-large.eastus2.models.ai.azure.com/v1'],
+    ['foundry-rerank', 'https://rerank.eastus2.models.ai.azure.com/v1'],
+  ] as const) {
+    t.equal(offer(name)?.base_url, base, name)
+  }
+  t.equal(offer('hub-together').id, 'deepseek-ai/DeepSeek-R1:together')
+  t.match(offer('foundry').auth, { scheme: 'bearer' })
+  t.match(offer('vertex-llama'), { auth: { scheme: 'gcp-oauth' }, wires: { chat: 'openai.chat' } })
+  const { keys, set } = JSON.parse(out) as { keys: { key: string; fate: string }[]; set: { name: string }[] }
+  const lost = keys.filter(({ key, fate }) => key.endsWith('.model_name') && fate === 'not carried')
+  t.strictSame(
+    lost.map(({ key }) => key),
+    [18, 21, 22, 24].map(index => `model_list[${index}].model_name`),
+  )
+  for (const name of ['CLOUDFLARE_ACCOUNT_ID', 'DATABRICKS_API_BASE']) t.ok(set.some(one => one.name === name))
+})

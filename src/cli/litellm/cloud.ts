@@ -1,5 +1,5 @@
 /** Addresses and credentials of manifests, from the parameters of a deployment. */
-import { baseOf, withoutSlashes } from './providers.ts'
+import { baseOf, isServerless, withoutSlashes } from './providers.ts'
 import { isSection, type Section, textOf } from './sections.ts'
 import type { Variables } from './variables.ts'
 
@@ -13,6 +13,7 @@ interface Place {
   readonly variables: Variables
 }
 
+const VERTEX = /^(?:google-vertex|vertex-)/
 const NOWHERE = ':-https://no-address-set.invalid'
 
 /** Members of a manifest that say where its provider is and how it is called. */
@@ -29,9 +30,10 @@ export function addressOf(place: Place): Section {
     }
   }
   if (own === undefined) {
-    for (const [, name] of String(manifest.base_url).matchAll(/\$\{(\w+):-no-/g))
+    for (const [, name] of String(manifest.base_url).matchAll(/\$\{(\w+):-(?:https:\/\/)?no-/g))
       variables.toSet.set(name!, `the address of ${id}`)
-    return { base_url: manifest.base_url }
+    const isOpen = /^(?:http:|\$)/.test(String(manifest.base_url))
+    return { base_url: manifest.base_url, ...(isOpen && { allow_http: true }) }
   }
   if (isPlain(own)) return { base_url: baseOf(provider, own), ...(own.startsWith('http:') && { allow_http: true }) }
   return { base_url: baseOf(provider, variables.reference(own, `${id}_api_base`, NOWHERE)), allow_http: true }
@@ -48,7 +50,7 @@ function cloudBase({ id, provider, params, variables }: Place, own: string | und
     const host = provider === 'aws-bedrock' ? 'bedrock-runtime' : 'bedrock-agent-runtime'
     return `https://${host}.${regionOf(params, variables)}.amazonaws.com`
   }
-  if (provider !== 'google-vertex' && provider !== 'vertex-anthropic') return undefined
+  if (!VERTEX.test(provider)) return undefined
   const [project, location] = [
     params.vertex_project ?? params.vertex_ai_project,
     params.vertex_location ?? params.vertex_ai_location,
@@ -58,7 +60,7 @@ function cloudBase({ id, provider, params, variables }: Place, own: string | und
   const host = origin() ?? `https://${place === 'global' ? '' : `${place}-`}aiplatform.googleapis.com`
   if (/\/v1\/projects\//.test(host)) return host
   const name = variables.plain(project ?? 'os.environ/GOOGLE_CLOUD_PROJECT', `${id}_project`, ':-no-project-set')
-  return `${host}/v1/projects/${name}/locations/${place}`
+  return `${host}/v1/projects/${name}/locations/${place}${provider === 'vertex-openapi' ? '/endpoints/openapi' : ''}`
 }
 
 const regionOf = (params: Section, variables: Variables): string => {
@@ -72,7 +74,7 @@ export function authOf(place: Place): Section {
   const auth = manifest.auth as Section
   const key = textOf(params.api_key) ?? textOf(params.aws_bearer_token_bedrock)
   if (provider.startsWith('aws-') && key === undefined) return amazonAuth(place)
-  if (provider === 'google-vertex' || provider === 'vertex-anthropic') return googleAuth(place)
+  if (VERTEX.test(provider)) return googleAuth(place)
   const token = textOf(params.azure_ad_token)
   if (provider === 'azure' && token !== undefined) {
     return { scheme: 'bearer', secret: variables.reference(token, `${id}_token`) }
@@ -83,7 +85,8 @@ export function authOf(place: Place): Section {
     return auth
   }
   const secret = variables.reference(key, `${id}_api_key`)
-  return auth.scheme === 'none' ? { scheme: 'bearer', secret } : { ...auth, secret }
+  const isBearer = auth.scheme === 'none' || isServerless(textOf(params.api_base) ?? '')
+  return isBearer ? { scheme: 'bearer', secret } : { ...auth, secret }
 }
 
 function amazonAuth({ params, variables, id }: Place): Section {

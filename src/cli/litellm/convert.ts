@@ -80,7 +80,8 @@ async function readModels({ model_list, credential_list }: Section, report: Repo
     }
     const deployment = { upstream, params, info, at }
     if (!isServed(deployment)) {
-      report.lost(at, 'the wires of this provider do not serve this mode; name another provider')
+      const isPattern = upstream.model.includes('*')
+      report.lost(at, `the wires of this provider do not serve this mode; name ${isPattern ? 'each model' : 'another'}`)
       continue
     }
     noteDeployment(written, deployment, headOf(upstream, params), report)

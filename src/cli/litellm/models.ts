@@ -36,7 +36,7 @@ const LOOKS: readonly (readonly [RegExp, string])[] = [
   [/rerank/i, 'rerank'],
   [/embed|(?:^|[/-])(?:bge|e5|gte|minilm)-|voyage-\d/i, 'embedding'],
   [/whisper|transcribe|(?:^|\/)(?:nova-[23]|scribe)/i, 'audio_transcription'],
-  [/(?:^|[/-])tts(?:-|$)|aura-|speech/i, 'audio_speech'],
+  [/(?:^|[/-])tts(?:-|$)|aura-|speech|eleven_/i, 'audio_speech'],
   [/dall-e|gpt-image|imagen|stable-diffusion|sdxl|flux|stable-image|-image-generator/i, 'image_generation'],
   [/moderation/i, 'moderation'],
   [/realtime/i, 'realtime'],
@@ -139,6 +139,8 @@ function unknownMapping(deployment: Deployment): Section {
 /** Whether the wires of its provider serve a deployment. */
 export function isServed(deployment: Deployment): boolean {
   const wires = sectionOf(deployment.upstream.manifest.wires)
+  const { provider, model } = deployment.upstream
+  if (provider === 'google-ai-studio' && model.startsWith('imagen')) return false
   const mapping = mappingOf(deployment)
   const all = { ...wires, ...sectionOf(mapping.wires) }
   return MODES[modeOf(deployment)]!.operations.some(operation => all[operation] !== undefined)

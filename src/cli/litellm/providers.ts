@@ -24,27 +24,54 @@ const PROVIDERS: Readonly<Record<string, string>> = {
   fireworks_ai: 'fireworks',
   nvidia_nim: 'nvidia',
   dashscope: 'alibaba',
-  volcengine: 'bytedance',
   jina_ai: 'jina',
   codestral: 'mistral',
   'text-completion-codestral': 'mistral',
 }
 
 /** Addresses and variables of further services that speak the API of OpenAI. */
+// Sources: `get_llm_provider_logic.py` and `openai_like/providers.json` of LiteLLM.
 const SERVICES: Readonly<Record<string, readonly [base: string, variable: string]>> = {
   ai21: ['https://api.ai21.com/studio/v1', 'AI21_API_KEY'],
   ai21_chat: ['https://api.ai21.com/studio/v1', 'AI21_API_KEY'],
   aiml: ['https://api.aimlapi.com/v1', 'AIML_API_KEY'],
+  amazon_nova: ['https://api.nova.amazon.com/v1', 'AMAZON_NOVA_API_KEY'],
+  chutes: ['https://llm.chutes.ai/v1', 'CHUTES_API_KEY'],
+  cloudflare: [
+    `https://api.cloudflare.com/client/v4/accounts/\${CLOUDFLARE_ACCOUNT_ID:-no-account-set}/ai/v1`,
+    'CLOUDFLARE_API_KEY',
+  ],
+  cometapi: ['https://api.cometapi.com/v1', 'COMETAPI_KEY'],
+  compactifai: ['https://api.compactif.ai/v1', 'COMPACTIFAI_API_KEY'],
+  databricks: [`\${DATABRICKS_API_BASE:-https://no-address-set.invalid}`, 'DATABRICKS_API_KEY'],
   featherless_ai: ['https://api.featherless.ai/v1', 'FEATHERLESS_AI_API_KEY'],
   friendliai: ['https://api.friendli.ai/serverless/v1', 'FRIENDLI_TOKEN'],
   github: ['https://models.inference.ai.azure.com', 'GITHUB_API_KEY'],
+  galadriel: ['https://api.galadriel.com/v1', 'GALADRIEL_API_KEY'],
+  gmi: ['https://api.gmi-serving.com/v1', 'GMI_API_KEY'],
+  gradient_ai: ['https://inference.do-ai.run/v1', 'GRADIENT_AI_API_KEY'],
+  heroku: ['https://us.inference.heroku.com/v1', 'HEROKU_API_KEY'],
   hyperbolic: ['https://api.hyperbolic.xyz/v1', 'HYPERBOLIC_API_KEY'],
+  inception: ['https://api.inceptionlabs.ai/v1', 'INCEPTION_API_KEY'],
   lambda_ai: ['https://api.lambda.ai/v1', 'LAMBDA_API_KEY'],
+  litellm_proxy: [`\${LITELLM_PROXY_API_BASE:-https://no-address-set.invalid}`, 'LITELLM_PROXY_API_KEY'],
+  llamafile: ['http://127.0.0.1:8080/v1', ''],
   meta_llama: ['https://api.llama.com/compat/v1', 'LLAMA_API_KEY'],
+  morph: ['https://api.morphllm.com/v1', 'MORPH_API_KEY'],
+  'nano-gpt': ['https://nano-gpt.com/api/v1', 'NANOGPT_API_KEY'],
   nscale: ['https://inference.api.nscale.com/v1', 'NSCALE_API_KEY'],
+  ovhcloud: ['https://oai.endpoints.kepler.ai.cloud.ovh.net/v1', 'OVHCLOUD_API_KEY'],
+  poe: ['https://api.poe.com/v1', 'POE_API_KEY'],
+  publicai: ['https://api.publicai.co/v1', 'PUBLICAI_API_KEY'],
+  recraft: ['https://external.api.recraft.ai/v1', 'RECRAFT_API_KEY'],
   sambanova: ['https://api.sambanova.ai/v1', 'SAMBANOVA_API_KEY'],
+  sarvam: ['https://api.sarvam.ai/v1', 'SARVAM_API_KEY'],
+  scaleway: ['https://api.scaleway.ai/v1', 'SCW_SECRET_KEY'],
+  synthetic: ['https://api.synthetic.new/openai/v1', 'SYNTHETIC_API_KEY'],
   v0: ['https://api.v0.dev/v1', 'V0_API_KEY'],
   vercel_ai_gateway: ['https://ai-gateway.vercel.sh/v1', 'VERCEL_AI_GATEWAY_API_KEY'],
+  veniceai: ['https://api.venice.ai/api/v1', 'VENICE_AI_API_KEY'],
+  volcengine: ['https://ark.cn-beijing.volces.com/api/v3', 'VOLCENGINE_API_KEY'],
   wandb: ['https://api.inference.wandb.ai/v1', 'WANDB_API_KEY'],
 }
 
@@ -66,8 +93,11 @@ export const OPENAI_WIRES: Readonly<Record<string, string>> = {
 /** Infixes of `bedrock/converse/…` and the like, which choose a way to call or a region. */
 const INFIX =
   /^(?:(?:converse|invoke|converse_like|responses|chat|[a-z]{2}(?:-gov)?-[a-z]+-\d|(?:llama|nova|deepseek_r1|openai|qwen\w*)(?=\/arn:))\/)+/
-/** Things of Bedrock that are no models. */
-const NO_MODEL = /^(?:agent|agentcore|flow|async_invoke)\//
+/** Things of Bedrock that are no models, models of Vertex AI with methods of their own, and services with other APIs. */
+const UNSERVED =
+  /^(?:bedrock\/(?:agent|agentcore|flow|async_invoke)\/|vertex_ai\/(?:mistral|codestral|jamba|openai\/\d)|(?:watsonx|watsonx_text|sagemaker|sagemaker_chat|replicate|predibase|petals|nlp_cloud|aleph_alpha|oci|triton|gigachat|github_copilot|auto_router)\/)/
+/** Publishers whose models Vertex AI serves by the API of OpenAI. */
+const PUBLISHERS = /^(?:deepseek-ai|meta|minimaxai|moonshotai|openai|qwen|zai-org)\//
 
 /** Providers of models that are written without one; without any, OpenAI. */
 const BARE: readonly (readonly [RegExp, string])[] = [
@@ -82,6 +112,7 @@ const ENDS: Readonly<Record<string, string>> = {
   anthropic: '/v1',
   'azure-anthropic': '/anthropic/v1',
   ollama: '/v1',
+  huggingface: '/v1',
   azure: '/openai/v1',
   cohere: '/v2',
   'google-ai-studio': '/v1beta',
@@ -108,10 +139,16 @@ export async function upstreamOf(params: Section, mode: unknown): Promise<Upstre
   const custom = textOf(params.custom_llm_provider)
   const prefix = custom ?? (slash < 0 ? bare : start)
   const rest = start === prefix ? name.slice(slash + 1) : name
-  const model = /^(?:bedrock|azure|openai|vertex)/.test(prefix) ? rest.replace(INFIX, '') || rest : rest
-  if (!model || (prefix === 'bedrock' && NO_MODEL.test(model))) return undefined
+  const plain = /^(?:bedrock|azure|openai|vertex)/.test(prefix) ? rest.replace(INFIX, '') || rest : rest
+  const model = prefix === 'huggingface' && !base ? plain.replace(/^([\w-]+)\/([^/]+\/[^/]+)$/, '$2:$1') : plain
+  if (!model || UNSERVED.test(`${prefix}/${model}`)) return undefined
   const provider = packagedOf(prefix, model, mode)
-  const manifest = /^[a-z0-9-]+$/.test(provider) ? await readPackaged(`providers.d/${provider}.yaml`) : undefined
+  const file = provider === 'vertex-openapi' ? 'google-vertex' : provider
+  const packaged = /^[a-z0-9-]+$/.test(file) ? await readPackaged(`providers.d/${file}.yaml`) : undefined
+  const manifest =
+    packaged && file !== provider
+      ? { ...packaged, wires: { chat: 'openai.chat' }, models: [], base_url: `${packaged.base_url}/endpoints/openapi` }
+      : packaged
   const profile = prefix === 'bedrock' ? textOf(params.model_id) : undefined
   if (!manifest) return serviceOf(prefix, model, base)
   return { provider, model: profile ?? model, manifest, ...(profile !== undefined && { base: model }) }
@@ -120,6 +157,7 @@ export async function upstreamOf(params: Section, mode: unknown): Promise<Upstre
 function packagedOf(prefix: string, model: string, mode: unknown): string {
   const own = PROVIDERS[prefix] ?? prefix
   if (own === 'google-vertex' && model.startsWith('claude')) return 'vertex-anthropic'
+  if (own === 'google-vertex' && PUBLISHERS.test(model)) return 'vertex-openapi'
   if (prefix === 'azure_ai' && model.startsWith('claude')) return 'azure-anthropic'
   if (own === 'aws-bedrock' && (mode === 'rerank' || /rerank/.test(model))) return 'aws-bedrock-rerank'
   return own
@@ -142,7 +180,7 @@ function serviceOf(prefix: string, model: string, base: string | undefined): Ups
       .toLowerCase()
       .replace(/[^a-z0-9]+/g, '-')
       .replace(/^-|-$/g, '') || 'service'
-  const auth = known ? { scheme: 'bearer', secret: `\${${known[1]}}` } : { scheme: 'none' }
+  const auth = known?.[1] ? { scheme: 'bearer', secret: `\${${known[1]}}` } : { scheme: 'none' }
   const manifest = {
     provider,
     name: prefix.replace(/[^ -~]/g, ' '),
@@ -161,14 +199,21 @@ export function withoutSlashes(base: string): string {
   return base.slice(0, end)
 }
 
+/** Whether an address is that of one model at Azure, which takes bearer tokens. */
+export const isServerless = (base: string): boolean => /\.(?:models|inference)\.ai\.azure\.com(?:\/|$)/.test(base)
+
 /** `api_base` as `base_url`. */
 export function baseOf(provider: string, base: string): string {
-  const trimmed = withoutSlashes(base).replace(/\/(?:chat\/completions|embeddings|rerank|responses)$/, '')
+  const trimmed = withoutSlashes(base)
+    .replace(/\/(?:chat\/completions|embeddings|rerank|responses)$/, '')
+    .replace(/\/ai\/run$/, '/ai/v1')
+    .replace(/\/inference:complete$/, '/v1')
   const end = ENDS[provider] ?? ''
+  if (isServerless(base)) return `${trimmed.replace(/\/v1$/, '')}/v1`
   if (provider === 'azure') return trimmed.replace(/\/(?:openai|models)(?:\/.*)?$/, '') + end
   if (provider === 'azure-anthropic') return trimmed.replace(/\/(?:anthropic|models)(?:\/.*)?$/, '') + end
   if (provider === 'cohere') return trimmed.replace(/\/v\d$/, '') + end
-  if (provider === 'ollama') return trimmed.replace(/\/api$/, '') + (/\/v\d$/.test(trimmed) ? '' : end)
+  if (provider === 'ollama') return trimmed.replace(/\/api(?:\/\w+)?$/, '') + (/\/v\d$/.test(trimmed) ? '' : end)
   return /\/v\d\w*$/.test(trimmed) ? trimmed : trimmed + end
 }
 
