@@ -400,7 +400,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   admin: 2980,
   alerts: 450,
   app: 2960,
-  cli: 6050,
+  cli: 6120,
   codecs: 10_900,
   compat: 750,
   config: 5480,

@@ -138,11 +138,17 @@ async function importInto(keys: Parameters<typeof importKeys>[0], { admin }: Ses
 }
 
 /** Texts by path below the folder. */
-async function filesOf({ manifests, models, virtualModels }: Converted): Promise<Map<string, string>> {
+async function filesOf({ manifests, models, virtualModels, settings }: Converted): Promise<Map<string, string>> {
   const { parseDocument, stringify } = await import('./yaml.ts')
   const packaged = await readFile(resolve(PACKAGE, 'config/gateway.yaml'), 'utf8')
   const gateway = parseDocument(packaged.slice(packaged.indexOf('\n') + 1))
   gateway.set('catalog', { models: './models.d', providers: '../providers.d', routes: './routes.d' })
+  if (settings?.end_users) gateway.set('end_users', settings.end_users)
+  if (settings?.attempts !== undefined) {
+    const { chains } = gateway.toJS() as { chains: { inference: readonly { readonly route?: object }[] } }
+    const route = chains.inference.findIndex(filter => filter.route)
+    gateway.setIn(['chains', 'inference', route, 'route', 'attempts'], settings.attempts)
+  }
   const yaml = (value: unknown) => stringify(value, { aliasDuplicateObjects: false })
   const files = new Map([
     ['config/gateway.yaml', String(gateway)],

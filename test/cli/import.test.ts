@@ -393,3 +393,25 @@ t.test('services of the API of OpenAI have their addresses, in the form that it 
   )
   for (const name of ['CLOUDFLARE_ACCOUNT_ID', 'DATABRICKS_API_BASE']) t.ok(set.some(one => one.name === name))
 })
+
+t.test('tags choose targets, retries are attempts, and a header names end users', async t => {
+  const dir = t.testdir({})
+  const { out } = await gatewayctl(dir, 'import', 'litellm', join(FIXTURES, 'tiers.yaml'), '--out', '.', '--json')
+  const { virtual_models } = parse(readFileSync(join(dir, 'config/routes.d/imported.yaml'), 'utf8'))
+  const called = (id: string) => virtual_models.find((one: { id: string }) => one.id === id)
+  t.strictSame(called('chat.own').use, [
+    { model: 'groq/chat', when: { tags: { free: ['true'] } } },
+    { model: 'groq/chat', when: { tags: { team: ['blue'] } } },
+    { model: 'chat.share', when: { tags: { paid: ['true'] } } },
+    'openai-2/chat',
+  ])
+  t.match(called('chat.share'), { strategy: 'weight', use: [{ weight: 3 }, { weight: 1 }] })
+  t.strictSame(called('open').use, [{ model: 'mistral-2/open', when: { tags: { large: ['true'] } } }, 'mistral/open'])
+  t.notOk(called('alone'))
+  const { chains, end_users } = parse(readFileSync(join(dir, 'config/gateway.yaml'), 'utf8'))
+  t.equal(chains.inference.find((one: { route?: object }) => one.route).route.attempts, 5)
+  t.strictSame(end_users, { header: 'x-openwebui-user-id', default_limit: { amount: '0.5', period: 'total' } })
+  const keys = JSON.parse(out).keys as { key: string; fate: string }[]
+  const lost = keys.filter(({ fate }) => fate === 'not carried').map(({ key }) => key)
+  t.strictSame(lost, ['model_list[6].litellm_params.tags', 'litellm_settings.num_retries'])
+})

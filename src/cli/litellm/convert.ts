@@ -7,6 +7,7 @@ import { noteDeployment } from './params.ts'
 import { headOf, upstreamOf } from './providers.ts'
 import { type Line, Report } from './report.ts'
 import { isSection, listOf, PLAIN, plainName, type Section, sectionOf } from './sections.ts'
+import { type GatewaySettings, readSettings } from './settings.ts'
 import { Variables, variablesIn } from './variables.ts'
 
 /** Results of an import. */
@@ -15,6 +16,7 @@ export interface Converted {
   readonly models: readonly Section[]
   readonly virtualModels: readonly Section[]
   readonly lines: readonly Line[]
+  readonly settings?: GatewaySettings
   /** Variables to set, with what they hold. */
   readonly variables: ReadonlyMap<string, string>
 }
@@ -28,10 +30,12 @@ export async function convert(input: Section, isWhole = false): Promise<Converte
   const variables = new Variables(variablesIn([input, keyless.map(({ upstream }) => upstream.manifest.auth)]))
   const fallbacks = readFallbacks(input, names, report)
   const catalogue = new Catalogue(variables, new Set([...names.keys(), ...fallbacks.keys()]))
-  const pools = new Pools({ names, fallbacks, strategy: readStrategy(input, report) }, catalogue, report)
+  const pools = new Pools({ names, fallbacks, ...readStrategy(input, report) }, catalogue, report)
   const virtual = await pools.virtualModels()
   virtual.push(...readAliases(input, pools, report))
-  return { ...contentsOf(catalogue), virtualModels: virtual, lines: report.lines(input), variables: variables.toSet }
+  const settings = readSettings(input, report)
+  const lines = report.lines(input)
+  return { ...contentsOf(catalogue), virtualModels: virtual, settings, lines, variables: variables.toSet }
 }
 
 async function readModels({ model_list, credential_list }: Section, report: Report): Promise<Names> {

@@ -3,13 +3,15 @@ import type { Catalogue } from './manifests.ts'
 import type { Deployment } from './models.ts'
 import { defaultsOf } from './params.ts'
 import type { Report } from './report.ts'
-import { type Section, sectionOf, textOf } from './sections.ts'
+import { listOf, type Section, sectionOf, textOf } from './sections.ts'
 
 /** Names that models of ours may have. `auto` is reserved. */
 export const NAME = /^(?!auto$)(?!.*\$\{)[!-~](?:[ -~]{0,126}[!-~])?$/
 
 /** Deployments by name. */
 export type Names = ReadonlyMap<string, readonly Deployment[]>
+
+const tagsOf = ({ params }: Deployment): readonly string[] => listOf(params.tags).filter(tag => typeof tag === 'string')
 
 /** Infinite for a deployment without an order, which comes last. */
 const orderOf = ({ params }: Deployment): number => (typeof params.order === 'number' ? params.order : Infinity)
@@ -29,15 +31,19 @@ const STRATEGIES: Readonly<Record<string, string>> = {
   'cost-based-routing': 'price',
 }
 
-/** The strategy of virtual models for `router_settings.routing_strategy`: `weight` for what has no other like it. */
-export function readStrategy({ router_settings }: Section, report: Report): string {
-  const written = textOf(sectionOf(router_settings).routing_strategy)
+/** The strategy of virtual models for `router_settings.routing_strategy`, and whether tags of requests choose targets. */
+export function readStrategy({ router_settings }: Section, report: Report): Pick<Pooled, 'strategy' | 'isTagged'> {
+  const { routing_strategy, enable_tag_filtering } = sectionOf(router_settings)
+  const written = textOf(routing_strategy)
+  const isTagged = enable_tag_filtering === true
+  for (const key of isTagged ? ['enable_tag_filtering', 'tag_filtering_match_any'] : [])
+    report.changed(`router_settings.${key}`, 'targets with when: { tags }, before the others; set compat.litellm')
   const known = written !== undefined && Object.hasOwn(STRATEGIES, written) ? STRATEGIES[written] : undefined
   const key = 'router_settings.routing_strategy'
   if (known) report.carried(key, 'the strategy of virtual models')
   else report.changed(key, 'deployments are drawn by weight')
   report.changed('router_settings.enable_weighted_failover', 'targets that were not drawn follow as they are written')
-  return known ?? 'weight'
+  return { strategy: known ?? 'weight', isTagged }
 }
 
 interface Pooled {
@@ -46,6 +52,7 @@ interface Pooled {
   readonly fallbacks: ReadonlyMap<string, readonly string[]>
   /** Strategy of the virtual models whose deployments have no order. */
   readonly strategy: string
+  readonly isTagged: boolean
 }
 
 /** Builds a pool of targets for each name. */
@@ -55,15 +62,17 @@ export class Pools {
   readonly #catalogue: Catalogue
   readonly #report: Report
   readonly #strategy: string
+  readonly #isTagged: boolean
   readonly #taken: Set<string>
   readonly #virtual: Section[] = []
   /** The targets that stand for the deployments of a name without its fallbacks. */
   readonly #targets = new Map<string, readonly string[]>()
 
-  constructor({ names, fallbacks, strategy }: Pooled, catalogue: Catalogue, report: Report) {
+  constructor({ names, fallbacks, strategy, isTagged }: Pooled, catalogue: Catalogue, report: Report) {
     this.#names = names
     this.#fallbacks = fallbacks
     this.#strategy = strategy
+    this.#isTagged = isTagged
     this.#catalogue = catalogue
     this.#report = report
     this.#taken = new Set(names.keys())
@@ -117,6 +126,8 @@ export class Pools {
     }))
     const isPlain = isAlone && Object.keys(all[0]!.defaults).length === 0 && !isPattern
     const isHidden = !isPlain || this.#fallbacks.has(name)
+    const isTagged = this.#isTagged && !isAlone && !isPattern && !isOrdered && deployments.some(one => tagsOf(one)[0])
+    const entries: Section[] = []
     const ofOrder = new Map<number, Section[]>()
     let count = 0
     for (const { deployment, defaults } of all) {
@@ -128,10 +139,12 @@ export class Pools {
       const weight = isShared && this.#strategy === 'weight' ? weightOf(deployment, this.#report) : {}
       const preset = isAlone || Object.keys(defaults).length === 0 ? undefined : this.#freeId(`${name}.${count}`)
       if (preset !== undefined) this.#virtual.push({ id: preset, hidden: true, use: [target], defaults })
-      ofOrder.set(order, [...(ofOrder.get(order) ?? []), { model: preset ?? target, ...weight }])
+      entries.push({ model: preset ?? target, ...weight })
+      ofOrder.set(order, [...(ofOrder.get(order) ?? []), entries.at(-1)!])
     }
     const groups = [...ofOrder.values()]
-    const use = isOrdered && !isPattern ? groups.map(group => this.#ofGroup(name, group)) : groups.flat()
+    const inOrder = isOrdered && !isPattern ? groups.map(group => this.#ofGroup(name, group)) : groups.flat()
+    const use = isTagged ? this.#byTags(name, deployments, entries) : inOrder
     const { defaults } = all[0]!
     const hasDefaults = isAlone && Object.keys(defaults).length > 0
     const isFinal = !this.#fallbacks.has(name)
@@ -142,16 +155,36 @@ export class Pools {
     this.#virtual.push({
       id,
       ...(!isFinal && { hidden: true }),
-      ...(!isAlone && !isOrdered && { strategy: this.#strategy }),
+      ...(!isAlone && !isOrdered && !isTagged && { strategy: this.#strategy }),
       use: use.map(one => (Object.keys(one).length === 1 ? one.model : one)),
       ...(hasDefaults && { defaults }),
     })
     return isPattern ? targets : [id]
   }
 
-  /** Returns the target that stands for the deployments of one order. */
+  /** Returns targets for requests with a tag, and those for all: of the tag `default`, else without tags, else each one. */
+  #byTags(name: string, deployments: readonly Deployment[], entries: readonly Section[]): Section[] {
+    const those = (fits: (tags: readonly string[]) => boolean) =>
+      entries.filter((_, index) => fits(tagsOf(deployments[index]!)))
+    for (const { at } of deployments) this.#report.changed(`${at}.litellm_params.tags`, 'when: { tags } of the target')
+    const tags = new Set(deployments.flatMap(tagsOf).filter(tag => tag !== 'default'))
+    const tagged = [...tags].map(tag => {
+      const [key = '', value = 'true'] = tag.split(/[:=](.*)/s)
+      return {
+        ...this.#ofGroup(
+          name,
+          those(all => all.includes(tag)),
+        ),
+        when: { tags: { [key]: [value] } },
+      }
+    })
+    const rests = [those(all => all.includes('default')), those(all => all.length === 0), entries]
+    return [...tagged, this.#ofGroup(name, rests.find(one => one.length > 0)!)]
+  }
+
+  /** Returns the target that stands for the deployments of one order or tag. */
   #ofGroup(name: string, group: readonly Section[]): Section {
-    if (group.length === 1) return group[0]!
+    if (group.length === 1) return { model: group[0]!.model }
     const id = this.#freeId(`${name}.share`)
     const isPlain = group.every(one => Object.keys(one).length === 1)
     this.#virtual.push({

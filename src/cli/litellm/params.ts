@@ -231,6 +231,7 @@ function noteSettings(key: (name: string) => string, params: Section, head: Sect
   report.lost(key('tpm'), 'write tpm at the credential in the manifest')
   report.lost(key('api_version'), 'the v1 address of Azure needs none')
   for (const name of ['max_retries', 'num_retries']) report.lost(key(name), 'set attempts of the filter route')
-  for (const name of ['tags', 'max_budget', 'budget_duration'])
+  report.lost(key('tags'), 'write targets with when: { tags }; see docs/virtual-models.md')
+  for (const name of ['max_budget', 'budget_duration'])
     report.lost(key(name), 'see docs/rate-limits.md and docs/rules.md')
 }
