@@ -135,3 +135,57 @@ for (const [onLimit, action] of actions) {
     })
   })
 }
+
+t.test(
+  'limits of key, member, end user and provider key count together, and the 402 names the one that is full',
+  async t => {
+    const gateway = await startGateway(t, {
+      providers: { a: provider },
+      config: { end_users: { default_limit: { amount: '0.0004', period: 'day' } } },
+    })
+    const command = commandsOf(gateway)
+    const said: Readonly<Record<string, RegExp>> = {
+      key: /^API key reached its usage limit\./,
+      member: /^Member has reached their total spend budget\./,
+      'provider-key': /^The organization's key for the provider reached its usage limit\./,
+      'end-user': /^End user "ada" has reached their period spend limit\. It resets at /,
+      credits: /^The organization has insufficient credits/,
+    }
+    for (const [full, expected] of Object.entries(said)) {
+      const { id: organization } = await command<Made>('orgs.create', { name: full })
+      await command('credits.add', { organization, amount: full === 'credits' ? LIMIT : '1' })
+      const { id: project } = await command<Made>('projects.create', {
+        ...{ organization, name: 'web', mode: full === 'provider-key' ? 'api-keys' : 'credits' },
+      })
+      const limit = (kind: string) => ({ limit: kind === full ? LIMIT : '0.01' })
+      const email = 'ada@x.example'
+      await command('members.add', { organization, email, role: 'owner', ...limit('member') })
+      await command('provider-keys.add', {
+        ...{ organization, provider: 'a', secret: upstreamSecret },
+        ...limit('provider-key'),
+      })
+      const { key, id } = await command<Made>('keys.create', { project, createdBy: email, ...limit('key') })
+      const body = { model: 'test', max_tokens: 5, messages: [{ role: 'user', content: 'Twenty letters here.' }] }
+      let served = 0
+      let answer: Response
+      do {
+        answer = await gateway.chat({ ...body, user: 'ada' }, { authorization: `Bearer ${key}` })
+        if (answer.status === 200) {
+          await answer.text()
+          served++
+        }
+      } while (answer.status === 200)
+      t.equal(answer.status, 402, full)
+      const { error } = (await answer.json()) as { error: { message: string } }
+      t.match(error.message, expected)
+      const most = full === 'end-user' ? 27 : 7
+      t.ok(served >= 3 && served <= most, `${served} were served`)
+      const spent = (0.000015 * served).toFixed(6)
+      const shown = await command<{ limits: { spent: string }[] }>('keys.show', { id })
+      const [owner] = await command<{ limits: { spent: string }[] }[]>('members.list', { organization })
+      for (const [{ spent: own }] of [shown.limits, owner!.limits] as [{ spent: string }][])
+        t.equal(Number(own), +spent)
+    }
+    t.strictSame(await command('usage.check'), { differences: [] })
+  },
+)
