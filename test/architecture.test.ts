@@ -397,7 +397,7 @@ t.test('nothing between client and provider wire names a vendor', async t => {
 
 /** Lines that a folder may have. A commit that raises a number says why. */
 const lineBudgets: Readonly<Record<string, number>> = {
-  admin: 2980,
+  admin: 3000,
   alerts: 450,
   app: 2960,
   cli: 6120,
@@ -425,7 +425,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   references: 650,
   routing: 3160,
   secrets: 470,
-  stores: 17_050,
+  stores: 17_100,
   telemetry: 1_550,
   ui: 2820,
   upstream: 4850,

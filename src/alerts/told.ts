@@ -46,8 +46,9 @@ const timesOf = ({ start, end, now }: Times) => ({
 })
 
 function whoseOf({ id, of }: LimitStanding, caller: AlertCaller): Told['whose'] {
-  const { keyId, keyName, member, session, endUser } = caller
+  const { keyId, keyName, projectId, member, session, endUser } = caller
   if (of === 'key') return { id: keyId, name: keyName }
+  if (of === 'project') return { id: projectId, name: projectId }
   const known = of === 'member' ? member?.id : of === 'session' ? session?.id : of === 'end-user' ? endUser : undefined
   return { id: known ?? id, name: known ?? id }
 }

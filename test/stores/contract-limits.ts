@@ -211,6 +211,37 @@ export function limitContract(t: Test, make: MakeSubject): void {
     t.same(await subject.usage.check(), [])
   })
 
+  t.test(
+    'a limit of a project is that of all its keys, counts what was spent and what runs, and goes away',
+    async t => {
+      const subject = await make(t)
+      const { project, orgId, principal } = await keyed(subject, { createdBy: 'ada@example.com' })
+      const other = await subject.accounts.createKey({ project, name: 'other' })
+      const of = async (key: string) => (await subject.keys.find(sha256(key))) as Principal
+      const { id: elsewhere } = await subject.projects.create({ organization: orgId, name: 'elsewhere' }, 'test')
+      const foreign = await subject.accounts.createKey({ project: elsewhere, name: 'foreign' })
+      await spend(subject, await principal(), 20n)
+      await spend(subject, await of(foreign.key), 500n)
+      const before = await of(other.key)
+      const running = await granted(subject, before, 30n)
+      const limit = { set: { amount: 100n } } as const
+      t.match(await subject.projects.update(project, { limit }, 'test'), { limits: [{ limit: 100n, spent: 20n }] })
+      const key = await principal()
+      t.match(key.budgets, [{ of: 'project', period: 'total', limit: 100n }])
+      t.match(await ask(subject, key, 51n), { exhausted: 'project', room: 50n })
+      await settle(subject, before, running, 40n)
+      t.match(await ask(subject, await of(other.key), 41n), { exhausted: 'project', room: 40n })
+      t.match((await subject.keys.status(key)).budgets, [{ of: 'project', spent: 60n, held: 0n }])
+      t.same((await of(foreign.key)).budgets, [])
+      await subject.members.update(orgId, 'ada@example.com', { limit: { set: { amount: 10n } } }, 'test')
+      t.match((await principal()).budgets, [{ of: 'project' }, { of: 'member' }])
+      const dropped = await subject.projects.update(project, { limit: { drop: 'total' } }, 'test')
+      t.same(dropped.limits, [])
+      t.match((await principal()).budgets, [{ of: 'member' }])
+      t.same(await subject.usage.check(), [])
+    },
+  )
+
   t.test('CC-04 a request that one limit refuses holds nothing of the others, nor of the credits', async t => {
     const subject = await make(t)
     const { id, orgId, principal } = await keyed(subject, { credits: 100n, limit: { amount: 80n } })

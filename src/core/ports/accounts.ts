@@ -72,6 +72,7 @@ export interface ProjectRecord extends Limited {
   /** How long the content of requests is kept; null while it is not. */
   readonly contentMs: number | null
   readonly status: 'active' | 'archived'
+  readonly limits: readonly LimitRecord[]
   readonly createdAt: string
 }
 /** An update leaves what is undefined as it is. */
@@ -82,11 +83,11 @@ export interface ProjectChanges extends Limitable {
   readonly cacheTtlMs?: number | 'on' | null | undefined
   readonly passesParameters?: boolean | undefined
   readonly cachesPrompts?: boolean | undefined
-  /** Null keeps none. Refused for an organization that keeps no data. */
+  /** Null keeps none. Refused for an organization that keeps no data; `contentMs` likewise. */
   readonly responsesMs?: number | null | undefined
-  /** As above. */
   readonly contentMs?: number | null | undefined
   readonly archived?: boolean | undefined
+  readonly limit?: LimitChange | undefined
 }
 /** Projects: what groups the keys of an organization. */
 export interface ProjectStore {
@@ -170,7 +171,6 @@ export interface KeyRecord extends Limited {
 }
 /** A key to create; one without `expiresAt` does not expire. */
 export interface NewKey extends Limitable {
-  /** An id or a name. */
   readonly project: string
   readonly name: string
   readonly kind?: KeyKind | undefined

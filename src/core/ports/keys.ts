@@ -13,9 +13,9 @@ export type ProjectMode = 'credits' | 'api-keys' | 'hybrid'
 /** Rights of a member within its organization. */
 export type Role = 'owner' | 'admin' | 'developer'
 
-/** A limit on what a key may spend, all keys that one member made, a session, or on what is spent by a provider key. */
+/** A limit on what a key may spend, all keys of a project or a member, a session, or on what is spent by a provider key. */
 export interface Budget extends LimitTerms {
-  readonly of: 'key' | 'member' | 'session' | 'provider-key' | 'end-user'
+  readonly of: 'key' | 'member' | 'project' | 'session' | 'provider-key' | 'end-user'
 }
 
 /** An organization's coding plan. */

@@ -155,9 +155,10 @@ export function exhaustedError(
     case 'provider-key':
       return errors.providerKeySpent(until + room)
     case 'member':
-      return errors.spent(
-        `Member has reached their ${period === 'total' ? 'total' : 'period'} spend budget.${until}${room}`,
-      )
+    case 'project': {
+      const whose = exhausted === 'member' ? 'Member has reached their' : 'Project has reached its'
+      return errors.spent(`${whose} ${period === 'total' ? 'total' : 'period'} spend budget.${until}${room}`)
+    }
     case 'premium':
       return errors.spent(`Coding plan weekly premium limit reached. Use a model that is not premium.${until}${room}`)
     case 'plan': {

@@ -18,15 +18,15 @@ interface BudgetRow {
 
 const LIMITS = `
   SELECT id, kind, period, zone, amount, period_at, spent, held, on_limit FROM budgets
-  WHERE subject IN ($1, $2, $3) ORDER BY kind DESC, period = 'total' DESC`
+  WHERE subject IN ($1, $2, $3, $4) ORDER BY kind DESC, period = 'total' DESC`
 
-/** Returns the limits of up to three subjects: a session's first, then a member's, then a key's. */
+/** Returns the limits of up to four subjects: a session's first, then a project's, a member's, and a key's. */
 export async function readBudgets(
   sql: Sql,
-  [one = null, two = null, three = null]: readonly (string | null)[],
+  [one = null, two = null, three = null, four = null]: readonly (string | null)[],
   now: number,
 ): Promise<BudgetState[]> {
-  const rows = await sql.query<BudgetRow>(LIMITS, [one, two, three])
+  const rows = await sql.query<BudgetRow>(LIMITS, [one, two, three, four])
   return rows.map(row => budgetState(accountOf(row), now))
 }
 

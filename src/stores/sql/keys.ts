@@ -54,6 +54,7 @@ const KEY = `
     ) AS access,
     EXISTS (SELECT 1 FROM budgets WHERE subject = keys.id)
       OR EXISTS (SELECT 1 FROM budgets WHERE subject = keys.created_by)
+      OR EXISTS (SELECT 1 FROM budgets WHERE subject = keys.project_id)
       OR EXISTS (SELECT 1 FROM budgets WHERE subject = keys.parent_id) AS limited,
     EXISTS (SELECT 1 FROM rate_limits WHERE subject IN (
       keys.id, keys.parent_id, keys.created_by, keys.project_id,
@@ -129,12 +130,12 @@ export class SqlKeys implements KeyStore {
     return read
   }
 
-  async status({ keyId, orgId, member }: Principal): Promise<KeyStatus> {
+  async status({ keyId, orgId, projectId, member }: Principal): Promise<KeyStatus> {
     const now = this.#now()
     const text = `SELECT ${SPENT} FROM keys WHERE id = $1`
     const [spent, budgets, plan] = await Promise.all([
       first<Sum<'spent'>>(this.#sql, text, [keyId]),
-      readBudgets(this.#sql, [keyId, member?.id ?? null], now),
+      readBudgets(this.#sql, [keyId, member?.id ?? null, projectId], now),
       readPlan(this.#sql, orgId, now),
     ])
     return { spent: sumOf(spent!, 'spent'), budgets, plan }
@@ -202,7 +203,8 @@ export class SqlKeys implements KeyStore {
 
   async #principal(sql: Sql, row: KeyRow): Promise<Principal> {
     const { id, parent_id: parentId, created_by: createdBy, member_id: memberId, role } = row
-    const budgets = row.limited ? await readBudgets(sql, [id, parentId, memberId], this.#now()) : []
+    const limited = [id, parentId, memberId, row.project_id]
+    const budgets = row.limited ? await readBudgets(sql, limited, this.#now()) : []
     const project = await this.#projects.read(sql, row.project_id)
     const subjects = [parentId ?? id, memberId, row.project_id, project.orgId] as const
     return {

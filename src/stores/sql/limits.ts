@@ -9,26 +9,26 @@ import { readBudgets } from './budgets.ts'
 import { first, type Sql } from './sql.ts'
 import { type Sum, splitSum, sumAs, sumOf } from './sums.ts'
 
-/** The key `$1` and its predecessors, or all keys of the member `$2`. */
+/** The key `$1` and its predecessors, or all keys of the member `$2` or the project `$3`. */
 const OWN = `key_id IN (
   WITH RECURSIVE own (id) AS (
-    SELECT id FROM keys WHERE id = $1 OR created_by = $2
+    SELECT id FROM keys WHERE id = $1 OR created_by = $2 OR project_id = $3
     UNION SELECT succeeds FROM keys JOIN own USING (id) WHERE succeeds IS NOT NULL
   )
   SELECT id FROM own
 )`
-const SPENT_SINCE = `SELECT ${sumAs('cost', 'spent')} FROM usage_hourly WHERE hour >= $3 AND ${OWN}`
+const SPENT_SINCE = `SELECT ${sumAs('cost', 'spent')} FROM usage_hourly WHERE hour >= $4 AND ${OWN}`
 const SPENT_BETWEEN = `
   SELECT ${sumAs('cost', 'spent')} FROM requests
-  WHERE id >= $3 AND id < $4 AND at >= $5 AND at < $6 AND ${OWN}`
+  WHERE id >= $4 AND id < $5 AND at >= $6 AND at < $7 AND ${OWN}`
 /**
  * Running requests count against a limit that is set meanwhile. `budgets` is a JSON array of ids. The rows are locked in
  * the ledger's order (src/stores/postgres/migrations/2-functions.ts).
  */
 const adopt = (lock: string) => `
   UPDATE holds SET budgets = CASE
-    WHEN budgets IS NULL OR budgets = '[]' THEN '["' || CAST($3 AS text) || '"]'
-    ELSE substr(budgets, 1, length(budgets) - 1) || ',"' || CAST($3 AS text) || '"]'
+    WHEN budgets IS NULL OR budgets = '[]' THEN '["' || CAST($4 AS text) || '"]'
+    ELSE substr(budgets, 1, length(budgets) - 1) || ',"' || CAST($4 AS text) || '"]'
   END
   WHERE id IN (SELECT id FROM holds WHERE ${OWN} ORDER BY id ${lock})
   RETURNING amount`
@@ -40,9 +40,9 @@ const INSERT = `
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 const RAISE = 'UPDATE budgets SET amount = $1, on_limit = coalesce($3, on_limit) WHERE id = $2'
 
-type Owner = readonly [key: string | null, member: string | null]
+type Owner = readonly [key: string | null, member: string | null, project: string | null]
 
-/** Returns the limits of a subject: a key, session, member or provider key. */
+/** Returns the limits of a subject: a key, session, member, project or provider key. */
 export async function limitsOf(sql: Sql, subject: string, now: number): Promise<LimitRecord[]> {
   return (await readBudgets(sql, [subject], now)).map(limitRecord)
 }
@@ -89,7 +89,7 @@ export async function takeSpending(sql: Sql, key: string, spent: Money): Promise
 }
 
 /**
- * Earlier spending of a key or member counts against a new limit. For a provider key it is unknown, and a session has
+ * Earlier spending of a key, member or project counts against a new limit. For a provider key it is unknown, and a session has
  * none when its limit is set.
  */
 async function settingLimit(
@@ -107,8 +107,9 @@ async function settingLimit(
   }
   const { replaces, period, zone, periodAt } = setting
   const id = shortId()
-  const owner: Owner = kind === 'key' ? [subject, null] : [null, subject]
-  const counts = kind === 'key' || kind === 'member'
+  const of = (one: Budget['of']) => (kind === one ? subject : null)
+  const owner: Owner = [of('key'), of('member'), of('project')]
+  const counts = owner.includes(subject)
   // Adopting first: a request that settles in between is in the spending, which is read afterwards.
   const held = counts ? await sql.query<{ amount: Money }>(adopt(sql.dialect.lock), [...owner, id]) : []
   const sum = held.reduce((sum, { amount }) => sum + amount, 0n)

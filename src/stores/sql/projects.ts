@@ -4,6 +4,7 @@ import type { Actor, Page, ProjectChanges, ProjectMode, ProjectRecord, ProjectSt
 import { shortId } from '../../lib/id.ts'
 import { checkResponses, nameTaken, ttlOf } from '../rules/accounts.ts'
 import type { AuditedTransaction } from './audit.ts'
+import { changeLimit, limitsOf } from './limits.ts'
 import { isAfter, pageOf } from './page.ts'
 import { changeRates, rateLimitsOf, ratesOf } from './rate-limits.ts'
 import { type Flag, first, isoOf, numberOf, type Sql } from './sql.ts'
@@ -23,12 +24,13 @@ interface ProjectRow {
   archived_at: bigint | null
   created_at: bigint
   rates: string | null
+  limited: Flag
 }
 
 const ROWS = `
   SELECT projects.id, projects.org_id, projects.name, organizations.name AS organization, mode, cache_ttl_ms, pass_parameters,
     cache_prompts, responses_ms, content_ms, archived_at, projects.created_at, compliance,
-    ${ratesOf('projects.id')}
+    ${ratesOf('projects.id')}, EXISTS (SELECT 1 FROM budgets WHERE subject = projects.id) AS limited
   FROM projects JOIN organizations ON organizations.id = projects.org_id
     LEFT JOIN policies ON policies.org_id = projects.org_id`
 const PAGE = `
@@ -64,10 +66,11 @@ export class SqlProjects implements ProjectStore {
       const ttl = ttlOf(input.cacheTtlMs, null)
       const settings = [name, mode, ttl, passesParameters, cachesPrompts, responsesMs, contentMs, archived ? now : null]
       await sql.query(INSERT, [id, ...settings, org, now])
+      if (input.limit) await changeLimit(sql, 'project', id, input.limit, now)
       await changeRates(sql, id, input.rates)
       const made = await rowIn(sql, id)
       checkResponses(responsesMs ?? contentMs, complianceOf(made))
-      const became = recordOf(made)
+      const became = await this.#record(sql, made)
       await note({ actor, action: 'projects.create', organization: org, subject: id, was: null, became })
       return became
     })
@@ -77,8 +80,9 @@ export class SqlProjects implements ProjectStore {
     const { after, limit } = pageOf(page)
     return this.#changes.read(async () => {
       const org = await this.#changes.names.organizationId(organization)
-      const rows = await this.#changes.sql.query<ProjectRow>(PAGE, [org, after, limit])
-      return rows.map(recordOf)
+      const { sql } = this.#changes
+      const rows = await sql.query<ProjectRow>(PAGE, [org, after, limit])
+      return Promise.all(rows.map(row => this.#record(sql, row)))
     })
   }
 
@@ -86,7 +90,7 @@ export class SqlProjects implements ProjectStore {
     return this.#changes.run(async ({ sql, names, note }) => {
       const { id } = await names.project(project)
       const row = await rowIn(sql, id)
-      const was = recordOf(row)
+      const was = await this.#record(sql, row)
       const { name = was.name, mode = was.mode, passesParameters = was.passesParameters } = changes
       const { cachesPrompts = was.cachesPrompts, responsesMs = was.responsesMs, archived } = changes
       const { contentMs = was.contentMs } = changes
@@ -97,11 +101,30 @@ export class SqlProjects implements ProjectStore {
       const ttl = ttlOf(changes.cacheTtlMs, was.cacheTtlMs)
       const settings = [name, mode, ttl, passesParameters, cachesPrompts, responsesMs, contentMs, archivedAt]
       await sql.query(UPDATE, [id, ...settings])
+      if (changes.limit) await changeLimit(sql, 'project', id, changes.limit, this.#changes.now())
       await changeRates(sql, id, changes.rates)
-      const became = recordOf(await rowIn(sql, id))
+      const became = await this.#record(sql, await rowIn(sql, id))
       await note({ actor, action: 'projects.update', organization: row.org_id, subject: id, was, became })
       return became
     })
+  }
+
+  async #record(sql: Sql, row: ProjectRow): Promise<ProjectRecord> {
+    return {
+      id: row.id,
+      name: row.name,
+      organization: row.organization,
+      mode: row.mode,
+      cacheTtlMs: numberOf(row.cache_ttl_ms),
+      passesParameters: Boolean(row.pass_parameters),
+      cachesPrompts: Boolean(row.cache_prompts),
+      responsesMs: numberOf(row.responses_ms),
+      contentMs: numberOf(row.content_ms),
+      status: row.archived_at === null ? 'active' : 'archived',
+      limits: row.limited ? await limitsOf(sql, row.id, this.#changes.now()) : [],
+      createdAt: isoOf(row.created_at),
+      ...rateLimitsOf(row.rates),
+    }
   }
 }
 
@@ -117,18 +140,3 @@ async function rowIn(sql: Sql, id: string): Promise<ProjectRow> {
 
 const complianceOf = ({ compliance }: ProjectRow): Compliance | null =>
   compliance === null ? null : JSON.parse(compliance)
-
-const recordOf = (row: ProjectRow): ProjectRecord => ({
-  id: row.id,
-  name: row.name,
-  organization: row.organization,
-  mode: row.mode,
-  cacheTtlMs: numberOf(row.cache_ttl_ms),
-  passesParameters: Boolean(row.pass_parameters),
-  cachesPrompts: Boolean(row.cache_prompts),
-  responsesMs: numberOf(row.responses_ms),
-  contentMs: numberOf(row.content_ms),
-  status: row.archived_at === null ? 'active' : 'archived',
-  createdAt: isoOf(row.created_at),
-  ...rateLimitsOf(row.rates),
-})

@@ -278,4 +278,25 @@ export const migrations: readonly string[] = [
     UPDATE usage_days SET state = 'stale' WHERE day = NEW.hour - NEW.hour % 86400000;
   END;
 `,
+  // Limits as before, and those of projects.
+  `
+  CREATE TABLE budgets_of_all_kinds (
+    id TEXT PRIMARY KEY,
+    subject TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('key', 'member', 'project', 'provider-key', 'session', 'end-user')),
+    period TEXT NOT NULL CHECK (period IN ('total', 'hour', 'day', 'week', 'month')),
+    zone TEXT NOT NULL,
+    amount INTEGER NOT NULL CHECK (amount >= 0),
+    period_at INTEGER NOT NULL,
+    spent INTEGER NOT NULL CHECK (spent >= 0),
+    held INTEGER NOT NULL CHECK (held >= 0),
+    on_limit TEXT
+  ) STRICT, WITHOUT ROWID;
+  INSERT INTO budgets_of_all_kinds
+    SELECT id, subject, kind, period, zone, amount, period_at, spent, held, on_limit FROM budgets;
+  DROP TABLE budgets;
+  ALTER TABLE budgets_of_all_kinds RENAME TO budgets;
+  CREATE UNIQUE INDEX budgets_of_subject ON budgets (subject, period = 'total');
+  CREATE INDEX budgets_to_drop ON budgets (period_at) WHERE kind = 'end-user' AND period <> 'total';
+`,
 ]

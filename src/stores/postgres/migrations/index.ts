@@ -120,6 +120,13 @@ const usageDays = `
   EXECUTE FUNCTION late_usage_v1();
 `
 
+/** Adds limits of projects. */
+const projectLimits = `
+  ALTER TABLE budgets DROP CONSTRAINT budgets_kind_check;
+  ALTER TABLE budgets ADD CONSTRAINT budgets_kind_check
+    CHECK (kind IN ('key', 'member', 'project', 'provider-key', 'session', 'end-user'));
+`
+
 /** SQL; the step at index n leads to version n + 1. */
 export const migrations: readonly string[] = [
   ledger,
@@ -143,4 +150,5 @@ export const migrations: readonly string[] = [
   // Adds the action at a limit on money: `refuse`, `notify` or `use:MODEL`. NULL refuses.
   'ALTER TABLE budgets ADD COLUMN on_limit text COLLATE "C"',
   usageDays,
+  projectLimits,
 ]
