@@ -71,13 +71,11 @@ function teamOf(team: Section, at: string, report: Report): Place {
   report.lost(at, 'projects have no such setting')
   for (const name of ['team_id', 'team_alias', 'organization_id']) report.carried(`${at}.${name}`, 'the project')
   report.carried(`${at}.models`, 'the models of its keys that name none')
-  if (limitOf(team, at, report).limit !== undefined)
-    report.changed(`${at}.max_budget`, 'a limit of each of its keys without one; together they may spend more')
-  report.lost(`${at}.spend`, 'each key brings its own')
+  report.lost(`${at}.spend`, 'the limit of a project counts from the import')
   for (const name of ['members', 'members_with_roles', 'admins'])
     report.lost(`${at}.${name}`, 'owners of keys become members')
   report.carried(`${at}.blocked`, 'an archived project')
-  return { written: team, args: ratesOf(team, at, report) }
+  return { written: team, args: { ...limitOf(team, at, report), ...ratesOf(team, at, report) } }
 }
 
 function userOf(user: Section, at: string, report: Report): Place {
@@ -171,9 +169,6 @@ function joined(key: Section, team: Section = {}, user: Section = {}): Section {
     user_email: key.user_email ?? user.user_email,
     models: isOwn ? own : listOf(team.models).length > 0 ? team.models : own,
     isTeamKnown: Object.keys(team).length > 0,
-    ...((key.max_budget ?? undefined) === undefined && amountOf(team.max_budget) !== undefined
-      ? { max_budget: team.max_budget, budget_duration: team.budget_duration, isTeamLimit: true }
-      : {}),
   }
 }
 
@@ -209,15 +204,14 @@ function expiryOf({ expires }: Section, at: string, report: Report): Section {
   return { expiresAt: time }
 }
 
-function limitOf({ max_budget, budget_duration, isTeamLimit }: Section, at: string, report: Report): Section {
+function limitOf({ max_budget, budget_duration }: Section, at: string, report: Report): Section {
   const limit = amountOf(max_budget)
   if (limit === undefined) {
     report.lost(`${at}.max_budget`, 'it is no amount')
     report.lost(`${at}.budget_duration`, 'it means nothing without max_budget')
     return {}
   }
-  if (isTeamLimit) report.changed(`${at}.max_budget`, 'the limit of its team')
-  else report.carried(`${at}.max_budget`, 'a limit of the key')
+  report.carried(`${at}.max_budget`, 'a spending limit')
   const [, count, unit = ''] = /^(\d+)(mo|[smhdw])$/.exec(textOf(budget_duration) ?? '') ?? []
   if (count === undefined) {
     report.lost(`${at}.budget_duration`, 'the limit holds for all time')
