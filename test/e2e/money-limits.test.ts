@@ -38,7 +38,10 @@ for (const [onLimit, action] of actions) {
       const limit = { limit: LIMIT, limitPeriod: 'day', onLimit }
       const { id: organization } = await command<Made>('orgs.create', { name, account })
       const mode = kind === 'provider-key' ? 'api-keys' : 'credits'
-      const { id: project } = await command<Made>('projects.create', { organization, name: 'web', mode })
+      const { id: project } = await command<Made>('projects.create', {
+        ...{ organization, name: 'web', mode },
+        ...(kind === 'project' && limit),
+      })
       const email = 'ada@x.example'
       if (kind === 'member') await command('members.add', { organization, email, role: 'owner', ...limit })
       if (kind === 'provider-key') {
@@ -70,7 +73,7 @@ for (const [onLimit, action] of actions) {
       return told.filter(line => line.includes(`"of":"${of}"`)).length
     }
 
-    for (const kind of ['key', 'member', 'provider-key', 'end-user']) {
+    for (const kind of ['key', 'member', 'project', 'provider-key', 'end-user']) {
       t.test(kind, async t => {
         const one = await tenant(kind)
         const answers: Awaited<ReturnType<typeof one.ask>>[] = []
@@ -137,7 +140,7 @@ for (const [onLimit, action] of actions) {
 }
 
 t.test(
-  'limits of key, member, end user and provider key count together, and the 402 names the one that is full',
+  'limits of key, member, project, end user and provider key count together, and the 402 names the one that is full',
   async t => {
     const gateway = await startGateway(t, {
       providers: { a: provider },
@@ -147,17 +150,18 @@ t.test(
     const said: Readonly<Record<string, RegExp>> = {
       key: /^API key reached its usage limit\./,
       member: /^Member has reached their total spend budget\./,
+      project: /^Project has reached its total spend budget\./,
       'provider-key': /^The organization's key for the provider reached its usage limit\./,
       'end-user': /^End user "ada" has reached their period spend limit\. It resets at /,
       credits: /^The organization has insufficient credits/,
     }
     for (const [full, expected] of Object.entries(said)) {
+      const limit = (kind: string) => ({ limit: kind === full ? LIMIT : '0.01' })
       const { id: organization } = await command<Made>('orgs.create', { name: full })
       await command('credits.add', { organization, amount: full === 'credits' ? LIMIT : '1' })
       const { id: project } = await command<Made>('projects.create', {
-        ...{ organization, name: 'web', mode: full === 'provider-key' ? 'api-keys' : 'credits' },
+        ...{ organization, name: 'web', mode: full === 'provider-key' ? 'api-keys' : 'credits', ...limit('project') },
       })
-      const limit = (kind: string) => ({ limit: kind === full ? LIMIT : '0.01' })
       const email = 'ada@x.example'
       await command('members.add', { organization, email, role: 'owner', ...limit('member') })
       await command('provider-keys.add', {

@@ -47,11 +47,15 @@ t.test('two gateways on one PostgreSQL', { skip: withoutPostgres }, async t => {
   const [one, two] = gateways as [(typeof gateways)[0], (typeof gateways)[0]]
   const command = commandsOf(one)
   let made = 0
-  const tenant = async (credits: string, key: object = {}) => {
+  const tenant = async (credits: string, key: object = {}, ofProject: object = {}) => {
     const name = `tenant-${++made}`
     const { id: org } = await command<{ id: string }>('orgs.create', { name })
     await command('credits.add', { organization: org, amount: credits })
-    const { id: project } = await command<{ id: string }>('projects.create', { organization: org, name: 'web' })
+    const { id: project } = await command<{ id: string }>('projects.create', {
+      organization: org,
+      name: 'web',
+      ...ofProject,
+    })
     const { id, key: secret } = await command<{ id: string; key: string }>('keys.create', { project, ...key })
     return { org, project, id, as: { authorization: `Bearer ${secret}` } }
   }
@@ -61,15 +65,16 @@ t.test('two gateways on one PostgreSQL', { skip: withoutPostgres }, async t => {
     return response.status
   }
 
-  for (const [says, credits, key] of [
+  for (const [says, credits, key, ofProject] of [
     ['credit', (PRICE * 10).toFixed(9), {}],
     ['a limit', '1', { limit: (PRICE * 10).toFixed(9) }],
     ['a daily limit', '1', { limit: (PRICE * 10).toFixed(9), limitPeriod: 'day' }],
+    ['a daily limit of the project', '1', {}, { limit: (PRICE * 10).toFixed(9), limitPeriod: 'day' }],
   ] as const) {
     await t.test(`two hundred requests on ${says} for ten are ten`, async t => {
       await upstream.reset()
       await upstream.script('a', [{ hold: 0, usage }])
-      const { as, org } = await tenant(credits, key)
+      const { as, org } = await tenant(credits, key, ofProject)
       const asked = Array.from({ length: 200 }, (_, i) => statusOf(gateways[i % 2]!, as))
       await upstream.record('a', { requests: 10 })
       await upstream.release('a')

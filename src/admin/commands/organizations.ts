@@ -5,6 +5,9 @@ import {
   cacheTtl,
   durationOf,
   isOn,
+  limitArguments,
+  limitChange,
+  limitChanges,
   name,
   ofOrganization,
   organization,
@@ -14,6 +17,8 @@ import {
   rateArguments,
   rateChange,
   responsesTime,
+  showLimits,
+  shownLimit,
 } from '../arguments.ts'
 import { type CommandTable, command, option, shell } from '../command.ts'
 import { day, rows } from '../table.ts'
@@ -109,54 +114,61 @@ const projectSettings = {
 
 const HOUR_MS = 3_600_000
 const hoursOf = (ms: number | null): string => (ms === null ? 'off' : `${ms / HOUR_MS}h`)
-const showProjects = rows<ProjectRecord>(
-  'id, name, organization, mode, cache, responses, content, status, passes parameters, created',
-  ({ id, name, organization, mode, cacheTtlMs, responsesMs, contentMs, status, passesParameters, createdAt }) => {
+const shownProject = ({ limits, ...rest }: ProjectRecord) => ({ ...rest, limits: limits.map(shownLimit) })
+const showProjects = rows<ReturnType<typeof shownProject>>(
+  'id, name, organization, mode, cache, responses, content, limits USD, status, passes parameters, created',
+  ({ id, name, organization, mode, cacheTtlMs, responsesMs, contentMs, limits, ...rest }) => {
     const cache = cacheTtlMs === null ? 'off' : `${cacheTtlMs / 1000}s`
-    const [responses, content] = [hoursOf(responsesMs), hoursOf(contentMs)]
-    return [id, name, organization, mode, cache, responses, content, status, yes(passesParameters), day(createdAt)]
+    const kept = [cache, hoursOf(responsesMs), hoursOf(contentMs)]
+    const { status, passesParameters, createdAt } = rest
+    return [id, name, organization, mode, ...kept, showLimits(limits), status, yes(passesParameters), day(createdAt)]
   },
 )
 
 /** `projects.*`. */
 export const projectCommands: CommandTable = {
   'projects.create': command(
-    s.object({ organization, name, ...projectSettings }),
-    ({ organization, name, mode, passParameters, promptCache, responses, content, ...args }, { projects }, actor) => {
+    s.object({ organization, name, ...limitArguments, ...projectSettings }),
+    async ({ organization, name, mode, passParameters, promptCache, responses, content, ...args }, context, actor) => {
       const cacheTtlMs = ttlOf(args) ?? null
       const settings = { passesParameters: passParameters === 'on', cachesPrompts: promptCache === 'auto' }
       const times = { cacheTtlMs, responsesMs: storedOf(responses), contentMs: storedOf(content) }
-      return projects.create({ organization, name, mode, rates: rateChange(args), ...times, ...settings }, actor)
+      const limits = { limit: limitChange(args), rates: rateChange(args) }
+      const input = { organization, name, mode, ...limits, ...times, ...settings }
+      return shownProject(await context.projects.create(input, actor))
     },
     'make a project',
     showProjects,
   ),
   'projects.list': command(
     s.object({ organization: ofOrganization, ...pageArguments }),
-    ({ organization, ...page }, { projects }) => projects.list(organization, pageOf(page)),
+    async ({ organization, ...page }, { projects }) =>
+      (await projects.list(organization, pageOf(page))).map(shownProject),
     'list projects',
     showProjects,
   ),
   /** → the record. */
   'projects.update': command(
-    s.object({ ...named, name: newName, ...projectSettings }),
-    ({ project, name, mode, passParameters, promptCache, responses, content, ...args }, { projects }, actor) => {
+    s.object({ ...named, name: newName, ...limitChanges, ...projectSettings }),
+    async ({ project, name, mode, passParameters, promptCache, responses, content, ...args }, context, actor) => {
       const times = { cacheTtlMs: ttlOf(args), responsesMs: storedOf(responses), contentMs: storedOf(content) }
       const passes = { passesParameters: isOn(passParameters), cachesPrompts: isOn(promptCache) }
-      return projects.update(project, { name, mode, rates: rateChange(args), ...times, ...passes }, actor)
+      const limits = { limit: limitChange(args), rates: rateChange(args) }
+      return shownProject(await context.projects.update(project, { name, mode, ...limits, ...times, ...passes }, actor))
     },
     'change a project; omitted options stay unchanged',
     showProjects,
   ),
   'projects.archive': command(
     s.object(named),
-    ({ project }, { projects }, actor) => projects.update(project, { archived: true }, actor),
+    async ({ project }, { projects }, actor) => shownProject(await projects.update(project, { archived: true }, actor)),
     'archive a project: its requests get 410',
     showProjects,
   ),
   'projects.restore': command(
     s.object(named),
-    ({ project }, { projects }, actor) => projects.update(project, { archived: false }, actor),
+    async ({ project }, { projects }, actor) =>
+      shownProject(await projects.update(project, { archived: false }, actor)),
     'restore an archived project',
     showProjects,
   ),
