@@ -400,7 +400,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   admin: 3000,
   alerts: 450,
   app: 2960,
-  cli: 6120,
+  cli: 6150,
   codecs: 10_900,
   compat: 750,
   config: 5480,

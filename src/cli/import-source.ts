@@ -51,7 +51,7 @@ export async function readSection(source: string, io: Io): Promise<Section> {
   }
   let value: unknown
   try {
-    value = document.toJS()
+    value = document.toJS({ maxAliasCount: 10_000 })
   } catch {
     throw new Failure(`${source}: an alias has no anchor, or there are too many aliases`)
   }

@@ -415,3 +415,44 @@ t.test('tags choose targets, retries are attempts, and a header names end users'
   const lost = keys.filter(({ fate }) => fate === 'not carried').map(({ key }) => key)
   t.strictSame(lost, ['model_list[6].litellm_params.tags', 'litellm_settings.num_retries'])
 })
+
+t.test('costs become prices where the mode has them, and texts like keys become variables', async t => {
+  const dir = t.testdir({})
+  const { out } = await gatewayctl(dir, 'import', 'litellm', join(FIXTURES, 'prices.yaml'), '--out', '.', '--json')
+  const offers = filesBelow(join(dir, 'providers.d')).flatMap(path => parse(readFileSync(path, 'utf8')).models)
+  const priceOf = (name: string) => offers.find(({ model }: { model: string }) => model === name).pricing
+  t.strictSame(priceOf('chat'), {
+    prompt: '1',
+    completion: '2',
+    input_cache_write_1h: '2',
+    input_audio: '10',
+    internal_reasoning: '3',
+  })
+  t.strictSame(priceOf('image'), { per_image: { default: '0.04' } })
+  t.strictSame(priceOf('listener'), { input_audio_hour: '0.36' })
+  t.strictSame(priceOf('ranker'), { request: '0.002' })
+  t.notOk(priceOf('half'))
+  const keys = JSON.parse(out).keys as { key: string; fate: string; note: string }[]
+  const noteOf = (key: string) => keys.find(one => one.key === key)
+  t.match(noteOf('x-shared.api_key'), { note: /anchor/ })
+  t.match(noteOf('model_list[6].litellm_params.voice'), { fate: 'carried' })
+  t.match(noteOf('model_list[1].model_info.input_cost_per_token'), { fate: 'not carried' })
+  t.match(noteOf('model_list[5].litellm_params.extra_body.session'), { fate: 'not carried' })
+  const hidden = parse(readFileSync(join(dir, 'providers.d/openai-2.yaml'), 'utf8')).headers
+  t.strictSame(hidden, {
+    'anthropic-beta': 'interleaved-thinking-2025-05-14',
+    'x-tenant': `\${OPENAI_2_X_TENANT:-not-set}`,
+    'x-route': 'eu',
+  })
+})
+
+t.test('hundreds of models may share an anchor', async t => {
+  const models = Array.from(
+    { length: 300 },
+    (_, index) => `  - { model_name: m${index}, litellm_params: { <<: *all, model: openai/m${index} } }`,
+  )
+  const text = `x-all: &all { api_key: os.environ/KEY }\nmodel_list:\n${models.join('\n')}\n`
+  const dir = t.testdir({ 'config.yaml': text })
+  const { code, err } = await gatewayctl(dir, 'import', 'litellm', 'config.yaml', '--dry-run')
+  t.equal(code, 0, err)
+})

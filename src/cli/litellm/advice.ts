@@ -6,6 +6,7 @@ const STARTS: Readonly<Record<string, string>> = {
   'write it in litellm_params and import again: there it is a share of the load':
     'deployment.rpm deployment.tpm deployment.weight',
   'there is no such setting; see docs/reference/configuration.md': 'general_settings',
+  'its values count where an alias names their anchor': 'x- _ .',
   'the gateway makes an admin token and a first key at its start': 'general_settings.master_key',
   'set stores.postgres in gateway.yaml': 'general_settings.database_',
   'models stand in files, which may change while the gateway runs': 'general_settings.store_model_in_db',

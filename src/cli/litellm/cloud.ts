@@ -1,4 +1,5 @@
 /** Addresses and credentials of manifests, from the parameters of a deployment. */
+import { redactText } from '../../secrets/redact.ts'
 import { baseOf, isServerless, withoutSlashes } from './providers.ts'
 import { isSection, type Section, textOf } from './sections.ts'
 import type { Variables } from './variables.ts'
@@ -39,7 +40,8 @@ export function addressOf(place: Place): Section {
   return { base_url: baseOf(provider, variables.reference(own, `${id}_api_base`, NOWHERE)), allow_http: true }
 }
 
-const isPlain = (address: string) => URL.canParse(address) && /^https?:\/\/[^?#@$]+$/.test(address)
+const isPlain = (address: string) =>
+  URL.canParse(address) && /^https?:\/\/[^?#@$]+$/.test(address) && redactText(address) === address
 
 /** The address of a region of Amazon, or of a project of Google; undefined where the packaged one serves. */
 function cloudBase({ id, provider, params, variables }: Place, own: string | undefined): string | undefined {

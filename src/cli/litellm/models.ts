@@ -154,31 +154,53 @@ function sizeOf({ max_input_tokens, max_tokens, max_output_tokens = max_tokens }
   }
 }
 
-/** Costs of a token as our prices of a million. */
+/** Our prices by costs of LiteLLM, with the factor between both. */
+export const PRICES: Readonly<Record<string, readonly [price: string, factor: number]>> = {
+  input_cost_per_token: ['prompt', 1e6],
+  output_cost_per_token: ['completion', 1e6],
+  cache_read_input_token_cost: ['input_cache_read', 1e6],
+  cache_creation_input_token_cost: ['input_cache_write', 1e6],
+  cache_creation_input_token_cost_above_1hr: ['input_cache_write_1h', 1e6],
+  input_cost_per_audio_token: ['input_audio', 1e6],
+  output_cost_per_audio_token: ['output_audio', 1e6],
+  output_cost_per_reasoning_token: ['internal_reasoning', 1e6],
+  output_cost_per_image: ['per_image', 1],
+  ocr_cost_per_page: ['ocr_page', 1],
+  input_cost_per_query: ['request', 1],
+  input_cost_per_second: ['input_audio_hour', 3600],
+}
+
+/** Prices that a mode needs; another mode has none. */
+const NEEDED: Readonly<Record<string, readonly string[]>> = {
+  chat: ['prompt', 'completion'],
+  embedding: ['prompt'],
+  image_generation: ['per_image'],
+  image_edit: ['per_image'],
+  audio_transcription: ['input_audio_hour'],
+  rerank: ['request'],
+  ocr: ['ocr_page'],
+}
+
+/** The prices of an offer; nothing where one that its mode needs is not given. */
 export function priceOf(deployment: Pick<Deployment, 'upstream' | 'params' | 'info'>): Section {
   const { params, info } = deployment
-  const cost = (key: string) => params[key] ?? info[key]
-  const [prompt, completion] = [cost('input_cost_per_token'), cost('output_cost_per_token')]
-  const mode = modeOf(deployment)
-  if (!isCost(prompt) || (mode !== 'chat' && mode !== 'embedding')) return {}
-  if (!isCost(completion) && mode === 'chat') return {}
-  const [read, write] = [cost('cache_read_input_token_cost'), cost('cache_creation_input_token_cost')]
-  return {
-    unpriced: undefined,
-    pricing_tiers: undefined,
-    pricing: {
-      prompt: perMillion(prompt),
-      ...(isCost(completion) && { completion: perMillion(completion) }),
-      ...(isCost(read) && { input_cache_read: perMillion(read) }),
-      ...(isCost(write) && { input_cache_write: perMillion(write) }),
-    },
+  const pricing: Record<string, unknown> = {}
+  const needed = NEEDED[modeOf(deployment)] ?? []
+  for (const [key, [price, factor]] of Object.entries(PRICES)) {
+    const cost = params[key] ?? info[key]
+    if (isCost(cost) && (needed.length > 1 || needed.includes(price))) {
+      const amount = priceIn(cost, factor)
+      pricing[price] = price === 'per_image' ? { default: amount } : amount
+    }
   }
+  const isWhole = needed.length > 0 && needed.every(price => price in pricing)
+  return isWhole ? { unpriced: undefined, pricing_tiers: undefined, pricing } : {}
 }
 
 const isCost = (value: unknown): value is number | string =>
   (typeof value === 'number' || typeof value === 'string') && value !== '' && Number(value) >= 0 && Number(value) < 100
 
-const perMillion = (cost: number | string): string => String(Number((Number(cost) * 1e6).toFixed(9)))
+const priceIn = (cost: number | string, factor: number): string => String(Number((Number(cost) * factor).toFixed(9)))
 
 /** A packaged model without its id, name, aliases and end: its provider says what has ended. */
 export async function packagedModel(wanted: string): Promise<Section | undefined> {

@@ -1,6 +1,6 @@
 /** Parameters of a deployment beside its model, address and credential. */
 import { isSecretName, redactText } from '../../secrets/redact.ts'
-import { type Deployment, isCapability, modeOf, priceOf } from './models.ts'
+import { type Deployment, isCapability, modeOf, PRICES, priceOf } from './models.ts'
 import type { Report } from './report.ts'
 import { isSection, listOf, type Section, sectionOf, textOf } from './sections.ts'
 import type { Variables } from './variables.ts'
@@ -31,7 +31,7 @@ export const SAMPLED: readonly string[] = ['seed', 'stop', 'top_k', 'logit_bias'
 export function defaultsOf({ params, upstream, info, at }: Deployment, report: Report): Section {
   const fields = FIELDS[modeOf({ upstream, info })] ?? []
   const given = fields.filter(
-    field => params[field] !== undefined && isPlain(field, params[field]) && !isSecret('', params[field]),
+    field => params[field] !== undefined && isPlain(field, params[field]) && !refers(params[field]),
   )
   for (const field of given) report.carried(`${at}.litellm_params.${field}`, 'defaults of a virtual model')
   const reasoning = fields.includes('reasoning_effort') && !given.includes('reasoning_effort') && reasoningOf(params)
@@ -67,11 +67,19 @@ const isPlain = (field: string, value: unknown): boolean => {
 
 const ORGANIZATION = 'OpenAI-Organization'
 
+/** Whether a variable stands in a value. */
+const refers = (value: unknown): boolean => /os\.environ\/|\$\{/.test(JSON.stringify(value))
+
+/** Whether 20 letters and digits stand together. */
+const isRandom = (text: string): boolean =>
+  (text.match(/[a-z\d]{20,}/gi) ?? []).some(run => /\d/.test(run) && /[a-z]/i.test(run))
+
 const isSecret = (name: string, value: unknown): boolean =>
   isSecretName(name) ||
   name === ORGANIZATION ||
   /auth|cookie|token|key/i.test(name) ||
-  (typeof value === 'string' && (redactText(value) !== value || /^os\.environ\/|\$\{/.test(value))) ||
+  (typeof value === 'string' &&
+    (redactText(value) !== value || /^os\.environ\/|\$\{/.test(value) || isRandom(value))) ||
   (isSection(value) && Object.entries(value).some(([key, one]) => isSecret(key, one))) ||
   (Array.isArray(value) && value.some(one => isSecret('', one)))
 
@@ -118,9 +126,9 @@ function bodyOf(params: Section, head: Section): Section {
   const body = Object.fromEntries(
     Object.entries(sectionOf(params.extra_body)).filter(([key, value]) => !isSecret(key, value)),
   )
-  const sampled = SAMPLED.filter(key => params[key] !== undefined && !isSecret('', params[key]))
+  const sampled = SAMPLED.filter(key => params[key] !== undefined && !refers(params[key]))
   if (isChatWire(head)) return { ...Object.fromEntries(sampled.map(key => [key, params[key]])), ...body }
-  const stops = [params.stop].flat().filter(one => textOf(one) !== undefined && !isSecret('', one))
+  const stops = [params.stop].flat().filter(one => textOf(one) !== undefined && !refers(one))
   const isClaude = String(sectionOf(head.wires).chat).startsWith('anthropic.')
   return isClaude && stops.length > 0 ? { stop_sequences: stops, ...body } : body
 }
@@ -172,16 +180,11 @@ export function noteDeployment(written: Section, deployment: Deployment, head: S
   for (const name of ['tenant_id', 'client_id', 'client_secret', 'azure_username', 'azure_password', 'azure_scope']) {
     report.lost(key(name), 'tokens of Entra ID are not fetched; set a key, or a token as auth of the manifest')
   }
-  const isPriced = priceOf(deployment).pricing !== undefined
-  for (const name of [
-    'input_cost_per_token',
-    'output_cost_per_token',
-    'cache_read_input_token_cost',
-    'cache_creation_input_token_cost',
-  ]) {
+  const prices = sectionOf(priceOf(deployment).pricing)
+  for (const [name, price] of Object.entries(PRICES)) {
     for (const part of ['litellm_params', 'model_info']) {
-      if (isPriced) report.changed(`${at}.${part}.${name}`, 'a price of a million tokens')
-      else report.lost(`${at}.${part}.${name}`, 'a price needs both costs of a token, as numbers')
+      if (price[0] in prices) report.changed(`${at}.${part}.${name}`, 'pricing of the offer')
+      else report.lost(`${at}.${part}.${name}`, 'write pricing of the offer: this cost alone is no price of its mode')
     }
   }
   for (const name of FIELDS[modeOf(deployment)] ?? [])
