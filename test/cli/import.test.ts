@@ -456,3 +456,35 @@ t.test('hundreds of models may share an anchor', async t => {
   const { code, err } = await gatewayctl(dir, 'import', 'litellm', 'config.yaml', '--dry-run')
   t.equal(code, 0, err)
 })
+
+t.test('what all deployments share is read, and a deployment without a weight has none beside others', async t => {
+  const deployment = (model_name: string, params: object) => ({
+    model_name,
+    litellm_params: { model: 'openai/gpt-5', api_key: 'os.environ/KEY', ...params },
+  })
+  const input = {
+    model_list: [
+      deployment('drawn', { weight: 2 }),
+      deployment('drawn', { model: 'mistral/mistral-small-latest', rpm: 60 }),
+      deployment('drawn', { model: 'groq/llama-3.1-8b-instant', weight: 0 }),
+      { model_name: 'gemini', litellm_params: { model: 'vertex_ai/gemini-2.5-pro', vertex_location: 'europe-west4' } },
+    ],
+    litellm_settings: { vertex_project: 'p', vertex_location: 'us-east5' },
+    router_settings: { default_litellm_params: { temperature: 0.5 } },
+    environment_variables: { KEY: 'sk-canary', OTHER: 'x' },
+  }
+  const dir = t.testdir({ 'config.yaml': JSON.stringify(input) })
+  const { out } = await gatewayctl(dir, 'import', 'litellm', 'config.yaml', '--out', 'new', '--json')
+  const { virtual_models } = parse(readFileSync(join(dir, 'new/config/routes.d/imported.yaml'), 'utf8'))
+  const called = (id: string) => virtual_models.find((one: { id: string }) => one.id === id)
+  t.match(called('drawn').use, [{ weight: 2 }, { weight: 0.000001 }, { weight: 0.000001 }])
+  t.strictSame(called('gemini').defaults, { temperature: 0.5 })
+  const { base_url } = parse(readFileSync(join(dir, 'new/providers.d/google-vertex.yaml'), 'utf8'))
+  t.match(base_url, '/projects/p/locations/europe-west4')
+  const { keys, set } = JSON.parse(out)
+  const fates = new Map((keys as { key: string; fate: string }[]).map(({ key, fate }) => [key, fate]))
+  t.equal(fates.get('litellm_settings.vertex_project'), 'carried')
+  t.equal(fates.get('router_settings.default_litellm_params.temperature'), 'changed')
+  t.match(set, [{ name: 'KEY', value: /environment_variables/ }])
+  t.equal((await gatewayctl(dir, '--config', 'new/config/gateway.yaml', 'check')).code, 0)
+})

@@ -34,11 +34,29 @@ export async function convert(input: Section, isWhole = false): Promise<Converte
   const virtual = await pools.virtualModels()
   virtual.push(...readAliases(input, pools, report))
   const settings = readSettings(input, report)
+  for (const name of Object.keys(sectionOf(input.environment_variables)))
+    if (variables.toSet.has(name)) variables.toSet.set(name, 'the text in environment_variables of the imported file')
   const lines = report.lines(input)
   return { ...contentsOf(catalogue), virtualModels: virtual, settings, lines, variables: variables.toSet }
 }
 
-async function readModels({ model_list, credential_list }: Section, report: Report): Promise<Names> {
+/** Parameters that deployments have unless they say otherwise. */
+function commonParams({ router_settings, litellm_settings }: Section, report: Report): Section {
+  const { default_litellm_params: common } = sectionOf(router_settings)
+  const { vertex_project, vertex_location } = sectionOf(litellm_settings)
+  report.changed('router_settings.default_litellm_params', 'parameters of each deployment, which has advice for them')
+  const note = 'the address of the manifests of Vertex AI'
+  for (const name of ['vertex_project', 'vertex_location']) report.carried(`litellm_settings.${name}`, note)
+  return {
+    ...(vertex_project !== undefined && { vertex_project }),
+    ...(vertex_location !== undefined && { vertex_location }),
+    ...sectionOf(common),
+  }
+}
+
+async function readModels(input: Section, report: Report): Promise<Names> {
+  const { model_list, credential_list } = input
+  const common = commonParams(input, report)
   const names = new Map<string, Deployment[]>()
   // Maps a name without marks to the one that keeps it: one that was written so, else the first.
   const spelled = new Map<unknown, unknown>()
@@ -63,7 +81,7 @@ async function readModels({ model_list, credential_list }: Section, report: Repo
     const written = sectionOf(litellm_params)
     const credential = credentials.get(written.litellm_credential_name)
     if (credential) report.carried(credential.at, 'stands in the manifests of the models that name it')
-    const params = resolved({ ...credential?.values, ...written })
+    const params = resolved({ ...common, ...credential?.values, ...written })
     if (typeof name !== 'string' || typeof params.model !== 'string') {
       report.lost(at, 'model_name and litellm_params.model are texts; add or quote them')
       continue

@@ -136,7 +136,7 @@ export class Pools {
       const isShared = deployments.filter(one => orderOf(one) === order).length > 1 && !(isPattern && isOrdered)
       this.#report.carried(`${deployment.at}.litellm_params.order`, 'the order of the targets')
       const target = await this.#targetFor(name, deployment, isHidden)
-      const weight = isShared && this.#strategy === 'weight' ? weightOf(deployment, this.#report) : {}
+      const weight = isShared && this.#strategy === 'weight' ? weightOf(deployment, deployments, this.#report) : {}
       const preset = isAlone || Object.keys(defaults).length === 0 ? undefined : this.#freeId(`${name}.${count}`)
       if (preset !== undefined) this.#virtual.push({ id: preset, hidden: true, use: [target], defaults })
       entries.push({ model: preset ?? target, ...weight })
@@ -219,11 +219,17 @@ const WEIGHT_LIMIT = 1_000_000
 /** Tokens per minute that weigh as much as a request per minute. */
 const TPM_OF_RPM = 1000
 
-/** LiteLLM draws by `weight`, else by `rpm`, else by `tpm`. */
-function weightOf({ params, at }: Deployment, report: Report): Section {
-  const key = ['weight', 'rpm', 'tpm'].find(one => Number(params[one]) > 0)
+/** A deployment of this weight is drawn when no other one can be. */
+const FALLBACK_WEIGHT = 1e-6
+
+/** LiteLLM draws by `weight`, else by `rpm`, else by `tpm`. Beside deployments with a weight, one without has none. */
+function weightOf({ params, at }: Deployment, all: readonly Deployment[], report: Report): Section {
+  if (all.some(one => Number(one.params.weight) > 0)) {
+    report.carried(`${at}.litellm_params.weight`)
+    return { weight: Math.min(WEIGHT_LIMIT, Math.max(Number(params.weight) || 0, FALLBACK_WEIGHT)) }
+  }
+  const key = ['rpm', 'tpm'].find(one => Number(params[one]) > 0)
   if (!key) return {}
-  if (key === 'weight') report.carried(`${at}.litellm_params.weight`)
-  else report.changed(`${at}.litellm_params.${key}`, 'the weight of the deployment, no limit')
+  report.changed(`${at}.litellm_params.${key}`, 'the weight of the deployment, no limit')
   return { weight: Math.min(WEIGHT_LIMIT, Number(params[key]) / (key === 'tpm' ? TPM_OF_RPM : 1)) }
 }
