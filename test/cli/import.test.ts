@@ -488,3 +488,30 @@ t.test('what all deployments share is read, and a deployment without a weight ha
   t.match(set, [{ name: 'KEY', value: /environment_variables/ }])
   t.equal((await gatewayctl(dir, '--config', 'new/config/gateway.yaml', 'check')).code, 0)
 })
+
+t.test('values that files of ours refuse are left out, not written', async t => {
+  const params = { model: 'openai/gpt-5', api_key: 'os.environ/KEY' }
+  const input = {
+    model_list: [
+      { model_name: 'any/*', litellm_params: { ...params, model: 'openai/*' } },
+      { model_name: 'long/*', litellm_params: { ...params, model: `openai/${'x'.repeat(200)}` } },
+      { model_name: 'headers', litellm_params: { ...params, extra_headers: { 'x-lines': 'a\nb', 'x-plain': 'a' } } },
+      { model_name: 'region', litellm_params: { model: 'bedrock/amazon.nova-lite-v1:0', aws_region_name: 'EU West' } },
+    ],
+    router_settings: { model_group_alias: { odd: 'any/{}' } },
+    litellm_settings: { max_end_user_budget: 1e9 },
+  }
+  const dir = t.testdir({ 'config.yaml': JSON.stringify(input) })
+  const { out } = await gatewayctl(dir, 'import', 'litellm', 'config.yaml', '--out', 'new', '--json')
+  const checked = await gatewayctl(dir, '--config', 'new/config/gateway.yaml', 'check')
+  t.equal(checked.code, 0, checked.err)
+  const lost = (JSON.parse(out).keys as { key: string; fate: string }[]).filter(({ fate }) => fate === 'not carried')
+  t.strictSame(
+    lost.map(({ key }) => key),
+    [
+      'model_list[2].litellm_params.extra_headers.x-lines',
+      'router_settings.model_group_alias.odd',
+      'litellm_settings.max_end_user_budget',
+    ],
+  )
+})

@@ -67,7 +67,7 @@ function cloudBase({ id, provider, params, variables }: Place, own: string | und
 
 const regionOf = (params: Section, variables: Variables): string => {
   const written = textOf(params.aws_region_name) ?? 'os.environ/AWS_REGION'
-  return variables.plain(written, 'aws_region', ':-us-east-1')
+  return /^[a-z0-9-]{1,64}$/.test(written) ? written : variables.reference(written, 'aws_region', ':-us-east-1')
 }
 
 /** The `auth` of a manifest. */

@@ -16,13 +16,16 @@ const tagsOf = ({ params }: Deployment): readonly string[] => listOf(params.tags
 /** Infinite for a deployment without an order, which comes last. */
 const orderOf = ({ params }: Deployment): number => (typeof params.order === 'number' ? params.order : Infinity)
 
+/** Names of models that no file lists. */
+const OPEN_NAME = /^[A-Za-z0-9][\w.:@+-]*(?:\/\w[\w.:@+-]*)*$/
+
 /** The name with `*` that stands for `name`, the longest first; undefined without one. */
 export function patternOf(names: Iterable<string>, name: string): string | undefined {
   const fits = (pattern: string) => {
     const [start = '', end] = pattern.split('*')
     return end !== undefined && name.length > start.length + end.length && name.startsWith(start) && name.endsWith(end)
   }
-  return [...names].filter(fits).sort((one, other) => other.length - one.length)[0]
+  return OPEN_NAME.test(name) ? [...names].filter(fits).sort((one, other) => other.length - one.length)[0] : undefined
 }
 
 const STRATEGIES: Readonly<Record<string, string>> = {
@@ -198,8 +201,9 @@ export class Pools {
 
   async #targetFor(name: string, deployment: Deployment, isHidden: boolean): Promise<string> {
     if (!deployment.upstream.model.includes('*')) {
+      const { model } = deployment.upstream
       return this.#catalogue.add(
-        name.includes('*') ? this.#freeId(deployment.upstream.model) : name,
+        name.includes('*') ? this.#freeId(NAME.test(model) ? model : 'model') : name,
         deployment,
         isHidden,
       )

@@ -116,7 +116,7 @@ function headersOf(params: Section): (readonly [string, string])[] {
   const organization = textOf(params.organization)
   const all = { ...written, ...(organization !== undefined && { [ORGANIZATION]: organization }) }
   return Object.entries(all).flatMap(([name, value]) =>
-    /^[A-Za-z0-9-]{1,64}$/.test(name) && textOf(value) !== undefined ? [[name, String(value)] as const] : [],
+    /^[A-Za-z0-9-]{1,64}$/.test(name) && /^[ -~]+$/.test(textOf(value) ?? '') ? [[name, String(value)] as const] : [],
   )
 }
 
