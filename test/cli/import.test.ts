@@ -497,6 +497,7 @@ t.test('values that files of ours refuse are left out, not written', async t => 
       { model_name: 'long/*', litellm_params: { ...params, model: `openai/${'x'.repeat(200)}` } },
       { model_name: 'headers', litellm_params: { ...params, extra_headers: { 'x-lines': 'a\nb', 'x-plain': 'a' } } },
       { model_name: 'region', litellm_params: { model: 'bedrock/amazon.nova-lite-v1:0', aws_region_name: 'EU West' } },
+      { model_name: 'place', litellm_params: { model: 'vertex_ai/gemini-2.5-pro', vertex_location: 'EU West' } },
     ],
     router_settings: { model_group_alias: { odd: 'any/{}' } },
     litellm_settings: { max_end_user_budget: 1e9 },

@@ -49,9 +49,9 @@ export class Catalogue {
   }
 
   #idOf(model: string): string {
-    const id = this.#variables.plain(model, 'model', ':-not-set')
-    if (id !== model)
-      this.#variables.toSet.set(/\w+/.exec(id)![0], 'the model as its provider names it, without openai/')
+    if (!model.startsWith('os.environ/')) return model
+    const id = this.#variables.reference(model, 'model', ':-not-set')
+    this.#variables.toSet.set(/\w+/.exec(id)![0], 'the model as its provider names it, without openai/')
     return id
   }
 

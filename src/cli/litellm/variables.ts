@@ -21,9 +21,9 @@ export class Variables {
     return `\${${name}${lacking}}`
   }
 
-  /** The text itself, unless it is `os.environ/NAME` or has a `${`. */
+  /** The text itself where it is a plain part of an address; a reference for `os.environ/NAME` and anything else. */
   plain(written: string, purpose: string, lacking: string): string {
-    return /^os\.environ\/|\$\{/.test(written) ? this.reference(written, purpose, lacking) : written
+    return /^[\w.:-]+$/.test(written) ? written : this.reference(written, purpose, lacking)
   }
 
   #free(purpose: string): string {
