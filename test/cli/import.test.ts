@@ -260,7 +260,7 @@ t.test('variables of an input stay what they are, and no two secrets share one',
   const { out } = await gatewayctl(dir, 'import', 'litellm', join(FIXTURES, 'templates.yaml'), '--out', '.', '--json')
   const offers = filesBelow(join(dir, 'providers.d')).flatMap(path => {
     const { models, ...head } = parse(readFileSync(path, 'utf8'))
-    return models.map(({ model, id }: { model: string; id: string }) => ({ ...head, model, id }))
+    return models.map((mapping: object) => ({ ...head, ...mapping }))
   })
   const offer = (name: string) => offers.find(({ model }) => model === name)
   t.equal(offer('filled').auth.secret, `\${OPENAI_API_KEY}`)
@@ -304,6 +304,9 @@ t.test('variables of an input stay what they are, and no two secrets share one',
   t.equal(fateOf('model_list[1].litellm_params.user'), 'not carried')
   t.equal(fateOf('model_list[5].litellm_params.model'), 'changed')
   t.equal(fateOf('model_list[22].litellm_params.litellm_credential_name'), 'not carried')
+  t.equal(fateOf('model_list[17].litellm_params.model_id'), 'carried')
+  t.equal(fateOf('model_list[21].litellm_params.base_model'), 'carried')
+  t.ok(offer('with-version').pricing, 'the price of the base model')
   t.ok(set.some(({ name }) => name === 'CHAT_MODEL'))
 })
 

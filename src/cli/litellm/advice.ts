@@ -6,6 +6,8 @@ const STARTS: Readonly<Record<string, string>> = {
   'write it in litellm_params and import again: there it is a share of the load':
     'deployment.rpm deployment.tpm deployment.weight',
   'there is no such setting; see docs/reference/configuration.md': 'general_settings',
+  'write it in defaults of a virtual model, as the API takes it':
+    'deployment.parallel_tool_calls deployment.service_tier deployment.tool deployment.modalities deployment.audio',
   'its values count where an alias names their anchor': 'x- _ .',
   'the gateway makes an admin token and a first key at its start': 'general_settings.master_key',
   'set stores.postgres in gateway.yaml': 'general_settings.database_',

@@ -93,7 +93,7 @@ async function readModels(input: Section, report: Report): Promise<Names> {
       report.lost(at, issue)
       continue
     }
-    const info = sectionOf(model_info)
+    const info = resolved({ base_model: params.base_model ?? null, ...sectionOf(model_info) })
     const isAny = params.model === '*'
     const upstream = await upstreamOf(isAny ? { ...params, model: 'openai/*' } : params, info.mode)
     if (!upstream) {

@@ -148,7 +148,7 @@ function timeoutsOf({ timeout, stream_timeout }: Section): Section {
 export function noteDeployment(written: Section, deployment: Deployment, head: Section, report: Report): void {
   const { at, params, info } = deployment
   const key = (name: string) => `${at}.litellm_params.${name}`
-  report.carried(`${at}.model_name`)
+  for (const name of ['model_name', 'litellm_params.base_model']) report.carried(`${at}.${name}`)
   for (const name of ['model', 'api_base', 'base_url', 'custom_llm_provider', 'aws_bedrock_runtime_endpoint'])
     report.carried(key(name))
   for (const name of Object.keys(written).filter(one => /^(?:aws|vertex)_/.test(one))) {
@@ -191,6 +191,7 @@ export function noteDeployment(written: Section, deployment: Deployment, head: S
     report.lost(key(name), 'write its value in defaults of a virtual model')
   for (const name of ['max_input_tokens', 'max_output_tokens', 'max_tokens', 'mode', 'base_model'])
     report.carried(`${at}.model_info.${name}`)
+  if (deployment.upstream.base !== undefined) report.carried(key('model_id'), 'the id of the offer')
   for (const name of Object.keys(info).filter(isCapability))
     report.carried(`${at}.model_info.${name}`, 'supports of the offer')
   noteSettings(key, params, head, report)

@@ -29,8 +29,7 @@ const PROVIDERS: Readonly<Record<string, string>> = {
   'text-completion-codestral': 'mistral',
 }
 
-/** Addresses and variables of further services that speak the API of OpenAI. */
-// Sources: `get_llm_provider_logic.py` and `openai_like/providers.json` of LiteLLM.
+/** Further services with the API of OpenAI, from `get_llm_provider_logic.py` and `openai_like/providers.json` of LiteLLM. */
 const SERVICES: Readonly<Record<string, readonly [base: string, variable: string]>> = {
   ai21: ['https://api.ai21.com/studio/v1', 'AI21_API_KEY'],
   ai21_chat: ['https://api.ai21.com/studio/v1', 'AI21_API_KEY'],
