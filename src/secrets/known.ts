@@ -3,7 +3,7 @@ import { MASK, Mask, MIN_SECRET_CHARACTERS, type SentSecrets } from './mask.ts'
 
 const MAX_MASKS = 256
 
-/** The most recently used last. */
+/** Once they are as many as may be, the most recently used is the last. */
 const masks = new Map<string, Mask>()
 /** Known secrets by their source. */
 const known = new Map<string, readonly string[]>()
@@ -23,7 +23,9 @@ export function knowSecrets(source: string, secrets: Iterable<string>): void {
 export function maskOf(secret: string, sent?: SentSecrets): Mask | undefined {
   if (secret.length < MIN_SECRET_CHARACTERS && sent === undefined) return undefined
   const key = sent === undefined ? secret : `${secret}\0${sent.key}`
-  const mask = masks.get(key) ?? new Mask(secret, sent)
+  const found = masks.get(key)
+  if (found && masks.size < MAX_MASKS) return found
+  const mask = found ?? new Mask(secret, sent)
   masks.delete(key)
   const [oldest] = masks.keys()
   if (masks.size >= MAX_MASKS) masks.delete(oldest!)
