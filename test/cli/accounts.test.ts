@@ -88,7 +88,7 @@ t.test('organizations, projects and members are made, listed and changed', async
     { name: 'loose' },
   ])
   t.match(await json('projects restore site'), { status: 'active' })
-  t.match((await ctl('projects list')).stdout, /web +acme-inc +hybrid +60s +off +off +active +no/)
+  t.match((await ctl('projects list')).stdout, /web +acme-inc +hybrid +60s +off +off +- +active +no/)
 
   const dev = await json('members add --org acme-inc --email dev@acme.example --role developer --projects web')
   t.match(dev, { email: 'dev@acme.example', role: 'developer', projects: ['web'], limits: [] })
