@@ -1,4 +1,4 @@
-/** Garbage collection for a process with a small heap, large bodies, and requests that wait for others. */
+/** Garbage collection for a process with a small heap, large bodies, and requests that wait for providers. */
 import { setFlagsFromString } from 'node:v8'
 
 /**
@@ -9,9 +9,9 @@ import { setFlagsFromString } from 'node:v8'
  * doubled the CPU time. With a limit of three times the live heap it hardly ever does, and 5,000 open streams take no
  * more memory.
  *
- * V8 allocates objects of a literal in the old generation when most of them live for a while. Requests that wait for
- * their provider look like that. Each such object keeps all of its request alive until the next full collection: 9 kB
- * of each request were copied into the old generation, and scavenges took three times as long.
+ * V8 allocates objects of a literal in the old generation when most of them survive a scavenge. Those of a request
+ * that waits for its provider do. Each such object keeps its whole request alive until the next full collection. Then
+ * 9 kB of each request were copied into the old generation, and scavenges took three times as long.
  */
 export function tuneHeap(): void {
   setFlagsFromString('--heap-growing-percent=200')
