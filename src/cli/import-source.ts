@@ -6,7 +6,7 @@ import { errorCode, Failure, type Io } from './io.ts'
 import { isSection, listOf, type Section, sectionOf, textOf } from './litellm/sections.ts'
 
 const isAddress = (source: string) => /^https?:\/\//i.test(source)
-
+const MAX_ALIASES_OF_FILE = 10_000
 const SECTIONS = ['model_list', 'litellm_settings', 'router_settings', 'general_settings']
 
 /** A `config.yaml` of LiteLLM, with the files that it includes; `isWhole`: all of them were read. */
@@ -51,7 +51,7 @@ export async function readSection(source: string, io: Io): Promise<Section> {
   }
   let value: unknown
   try {
-    value = document.toJS({ maxAliasCount: 10_000 })
+    value = document.toJS({ maxAliasCount: MAX_ALIASES_OF_FILE })
   } catch {
     throw new Failure(`${source}: an alias has no anchor, or there are too many aliases`)
   }
