@@ -16,7 +16,10 @@ const KEPT = fileURLToPath(new URL('../docs/tests.md', import.meta.url))
 const SLOWEST = 15
 /** Entries of a whole suite that failed run once more, alone, where no more than these failed. */
 const AGAIN_MAX = 3
-const FLAGS = ['--enable-source-maps', '--import', new URL('no-async-hooks.mjs', import.meta.url).href]
+const FLAGS = [
+  '--enable-source-maps',
+  ...['no-async-hooks.mjs', 'quick-asserts.mjs'].flatMap(name => ['--import', new URL(name, import.meta.url).href]),
+]
 const HEAD = `# How long the tests take
 
 \`node test/run.mjs --record\` writes this page: seconds on two cores, SECONDS in all. An entry without a folder runs the
