@@ -2,6 +2,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Hold } from '../../src/core/ports.ts'
@@ -11,6 +12,7 @@ import { postgresMaintenance } from '../../src/stores/postgres/index.ts'
 import { migrate } from '../../src/stores/postgres/migrate.ts'
 import { migrations } from '../../src/stores/postgres/migrations/index.ts'
 import { PostgresRetention } from '../../src/stores/postgres/retention.ts'
+import { openPool } from '../../src/stores/sql/postgres.ts'
 import { freePort, postgresServer, withoutPostgres } from '../helpers/postgres.ts'
 import { postgresSubject, seeded } from './postgres-subject.ts'
 import { HOUR, identity, NOON, rowOf, temporaryFolder } from './subject.ts'
@@ -43,6 +45,24 @@ t.test('postgres', { skip: withoutPostgres }, async t => {
     const error = await migrate(url).catch((thrown: Error) => thrown)
     t.match(error, { name: 'StoreError', message: /stores\.postgres.*ECONNREFUSED/ })
     t.notMatch((error as Error).message, 'secret')
+  })
+
+  t.test('a caller waits for a connection that is in use longer than for one that does not open', async t => {
+    const busy = openPool({ url: await (await postgresServer()).database(), max: 1, warn: () => {} })
+    t.teardown(() => busy.end())
+    const inUse = busy.query('SELECT pg_sleep(1.2)')
+    t.match(await busy.query('SELECT 1 AS one'), { rows: [{ one: 1n }] })
+    await inUse
+
+    const silent = createServer(socket => socket.on('error', () => {})).listen(0, '127.0.0.1')
+    await once(silent, 'listening')
+    t.teardown(() => silent.close())
+    const { port } = silent.address() as AddressInfo
+    const away = openPool({ url: `postgres://gateway@127.0.0.1:${port}/gateway`, max: 1, warn: () => {} })
+    t.teardown(() => away.end())
+    const refused = await Promise.all([1, 2].map(() => away.query('SELECT 1').catch((thrown: Error) => thrown)))
+    // The second one has had its turn: it did not wait for all of its time.
+    for (const error of refused) t.match(error, { message: 'timeout expired' })
   })
 
   t.test('rows of past days go with their partition, and the books stay right', async t => {

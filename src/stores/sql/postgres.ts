@@ -6,10 +6,12 @@ import pg from 'pg'
 import { guarded } from '../../lib/guarded.ts'
 import type { Dialect, Durability, Sql, SqlValue } from './sql.ts'
 
-/** How long a connection may take, and how long a caller waits for a free one. */
+/** How long a connection may take to open. */
 const CONNECT_MS = 1000
 /** How long a statement may take. */
 const STATEMENT_MS = 2000
+/** How long a caller waits while all connections are in use. The database works then, and has much to do. */
+const WAIT_MS = CONNECT_MS + STATEMENT_MS
 /** How long a statement of a transaction waits for a lock. */
 const LOCK_MS = 500
 /** How often a transaction that the server has ended in favour of others runs. */
@@ -42,12 +44,20 @@ export interface PoolOptions {
   readonly warn: (error: unknown) => void
 }
 
+/** The pool gives callers more time than a connection has to open. */
+class Connection extends pg.Client {
+  constructor(options?: pg.ClientConfig) {
+    super({ ...options, connectionTimeoutMillis: CONNECT_MS })
+  }
+}
+
 /** Opens no connection before the first statement. */
 export function openPool({ url, max, warn }: PoolOptions): pg.Pool {
   const pool = new pg.Pool({
     connectionString: url,
     max,
-    connectionTimeoutMillis: CONNECT_MS,
+    Client: Connection,
+    connectionTimeoutMillis: WAIT_MS,
     query_timeout: STATEMENT_MS,
     application_name: 'model-gateway',
     types: { getTypeParser },
