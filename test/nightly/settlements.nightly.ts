@@ -43,7 +43,7 @@ for (const [tenants, of] of [
   const name = `settlements of ${NODES} nodes for ${of} are on disk when they are acknowledged`
   t.test(name, { skip: withoutPostgres, timeout: 1_800_000 }, async t => {
     const server = await startPostgres({ fsync: true })
-    const subject = await postgresSubject(t, server)
+    const subject = await postgresSubject(t, { given: server })
     const principals: Principal[] = []
     for (let n = 0; n < tenants; n++) principals.push(await seeded(subject, 'prepaid', 10n ** 15n))
     const nodes: PostgresLedger[] = []

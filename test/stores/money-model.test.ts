@@ -24,7 +24,7 @@ import { openDatabase } from '../../src/stores/sqlite/open.ts'
 import { Writer } from '../../src/stores/sqlite/writer.ts'
 import { figure } from '../helpers/figure.ts'
 import { withoutPostgres } from '../helpers/postgres.ts'
-import { postgresSubject, seeded } from './postgres-subject.ts'
+import { emptying, postgresSubject, seeded } from './postgres-subject.ts'
 import { HOUR, identity, integer, NOON, rowOf, seed } from './subject.ts'
 
 const DAY = 24 * HOUR
@@ -287,12 +287,7 @@ function sqliteBooks(now: () => number): Books {
 async function postgresDatabase(t: Test): Promise<Make> {
   const subject = await postgresSubject(t)
   const sql = new PostgresSql(subject.pool)
-  const tables = await subject.rows<{ name: string }>(`
-    SELECT tablename AS name FROM pg_tables
-    WHERE schemaname = 'public' AND tablename NOT IN ('schema_versions', 'changes') AND tablename NOT LIKE 'requests_%'`)
-  // TRUNCATE would make new files for each table and index. A replica has no triggers, which refuse to delete.
-  const deletes = tables.map(({ name }) => `DELETE FROM ${name};`).join(' ')
-  const empty = `BEGIN; SET LOCAL session_replication_role = replica; ${deletes} COMMIT`
+  const empty = await emptying(subject.pool)
   return async now => {
     await subject.pool.query(empty)
     let count = 0

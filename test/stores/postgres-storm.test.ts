@@ -208,7 +208,7 @@ t.test('postgres in a storm', { skip: withoutPostgres }, async t => {
     // Until then a commit that does not wait for the disk stays in memory.
     await server.run("ALTER SYSTEM SET wal_writer_delay = '10s'")
     await server.run('SELECT pg_reload_conf()')
-    const subject = await postgresSubject(t, server)
+    const subject = await postgresSubject(t, { given: server })
     const ledger = await subject.node()
     const principal = await seeded(subject, 'prepaid', 1000n, [
       { id: 'limit', of: 'key', limit: 1000n, period: 'total', zone: 'UTC' },
@@ -229,7 +229,7 @@ t.test('postgres in a storm', { skip: withoutPostgres }, async t => {
 
   t.test('no settlement is lost or doubled when the server dies', async t => {
     const server = await startPostgres({ fsync: true })
-    const subject = await postgresSubject(t, server)
+    const subject = await postgresSubject(t, { given: server })
     const spool = `${temporaryFolder(t)}/rows`
     const nodes = [await subject.node({ spool }), await subject.node({ spool })]
     const principals = await tenants(subject)

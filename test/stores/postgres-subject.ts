@@ -33,9 +33,9 @@ export interface PostgresStores extends Subject, Pick<PostgresSubject, 'rows'> {
   }): Promise<{ readonly jobs: JobStore; readonly ledger: PostgresLedger }>
 }
 
-/** The stores of one node on a database of its own. */
+/** The stores of one node on an empty database that no other test has meanwhile. */
 export async function postgresStores(t: Pick<Test, 'teardown'>): Promise<PostgresStores> {
-  const { url, pool, clock, node, rows } = await postgresSubject(t)
+  const { url, pool, clock, node, rows } = await postgresSubject(t, { again: true })
   const sql = new PostgresSql(pool)
   const now = () => clock.now
   const watch = new ChangeWatch(sql)
@@ -91,18 +91,35 @@ export interface PostgresSubject {
   rows<Row>(sql: string, values?: unknown[]): Promise<Row[]>
 }
 
-let template: Promise<string> | undefined
+interface Options {
+  /** The server, in place of the one that the tests of this process share. */
+  readonly given?: PostgresServer
+  /** Whether the database may have served another test, which has changed rows alone: a new one takes longer than most tests. */
+  readonly again?: boolean
+}
 
-/** A database of its own with the schema. */
-export async function postgresSubject(t: Pick<Test, 'teardown'>, given?: PostgresServer): Promise<PostgresSubject> {
+let template: Promise<string> | undefined
+/** Databases that tests have left, emptied. */
+const emptied: string[] = []
+
+/** A database with the schema, which no other test has meanwhile. */
+export async function postgresSubject(
+  t: Pick<Test, 'teardown'>,
+  { given, again = false }: Options = {},
+): Promise<PostgresSubject> {
   const server = given ?? (await postgresServer())
   if (!given) template ??= migrated(server)
-  const url = await server.database(given ? await migrated(server) : await template)
+  const left = again ? emptied.pop() : undefined
+  const url = left ?? (await server.database(given ? await migrated(server) : await template))
   const clock = { now: NOON }
   const pool = openPool({ url, max: 4, warn: () => {} })
   const ended: (() => Promise<unknown>)[] = []
   t.teardown(async () => {
     for (const end of ended) await end()
+    if (again) {
+      await pool.query(await emptying(pool))
+      emptied.push(url)
+    }
     await pool.end()
   })
   return {
@@ -122,6 +139,18 @@ export async function postgresSubject(t: Pick<Test, 'teardown'>, given?: Postgre
     },
     rows: async (sql, values) => (await pool.query(sql, values)).rows,
   }
+}
+
+/** SQL that drops the partitions of days and deletes all rows but those of the schema itself. */
+export async function emptying(pool: pg.Pool): Promise<string> {
+  const { rows } = await pool.query<{ tables: string; days: string | null }>(`
+    SELECT string_agg(format('DELETE FROM %I;', relname), ' ') FILTER (WHERE relkind = 'p' OR NOT relispartition) AS tables,
+      string_agg(format('DROP TABLE %I;', relname), ' ') FILTER (WHERE relname ~ '^requests_d[0-9]{8}$') AS days
+    FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')
+      AND relname NOT IN ('schema_versions', 'changes')`)
+  // TRUNCATE would make new files for each table and index. A replica has no triggers, which refuse to delete.
+  const [{ tables, days }] = rows as [{ tables: string; days: string | null }]
+  return `BEGIN; SET LOCAL session_replication_role = replica; ${days ?? ''} ${tables} COMMIT`
 }
 
 /** The name of a database with the schema, which others copy. */
