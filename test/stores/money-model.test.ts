@@ -28,9 +28,9 @@ import { emptying, postgresSubject, seeded } from './postgres-subject.ts'
 import { HOUR, identity, integer, NOON, rowOf, seed } from './subject.ts'
 
 const DAY = 24 * HOUR
-const RUNS = Number(process.env.MONEY_RUNS ?? 60)
+const RUNS = Number(process.env.MONEY_RUNS ?? 30)
 /** PostgreSQL has several nodes, whose orders of events are more. */
-const NODES_RUNS = Number(process.env.MONEY_RUNS ?? 200)
+const NODES_RUNS = Number(process.env.MONEY_RUNS ?? 50)
 const NODES = 3
 const MONTHLY = 200n
 const WEEKLY = 60n

@@ -121,7 +121,7 @@ t.test('postgres in a storm', { skip: withoutPostgres }, async t => {
   t.test('nodes that touch the same accounts in any order never wait for each other in a circle', async t => {
     const subject = await postgresSubject(t)
     const nodes = [await subject.node(), await subject.node(), await subject.node()]
-    const result = await storm(nodes, await tenants(subject), runs(20_000))
+    const result = await storm(nodes, await tenants(subject), runs(20_000, 40))
     t.same(result.errors, [])
     await checkBooks(subject, result)
     t.same(await subject.rows('SELECT id FROM holds'), [])
@@ -164,7 +164,7 @@ t.test('postgres in a storm', { skip: withoutPostgres }, async t => {
     const limit: Budget = { id: 'hot', of: 'key', limit: 10n ** 15n, period: 'month', zone: 'UTC' }
     const principal = await seeded(subject, 'prepaid', 10n ** 12n, [limit])
     const nodes = await Promise.all(Array.from({ length: 10 }, () => subject.node()))
-    const result = await storm(nodes, [principal], runs(60_000))
+    const result = await storm(nodes, [principal], runs(60_000, 60))
     t.same(result.errors, [])
     await checkBooks(subject, result)
     const spent = [...result.settled.values()].reduce((sum, cost) => sum + cost, 0n)
@@ -233,7 +233,7 @@ t.test('postgres in a storm', { skip: withoutPostgres }, async t => {
     const spool = `${temporaryFolder(t)}/rows`
     const nodes = [await subject.node({ spool }), await subject.node({ spool })]
     const principals = await tenants(subject)
-    const rounds = runs(30)
+    const rounds = runs(30, 15)
     const size = 300
     let restarted: Promise<void> | undefined
     const restart = async () => {
