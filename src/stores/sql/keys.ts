@@ -109,7 +109,8 @@ export class SqlKeys implements KeyStore {
   readonly #changes: ChangeSource
   readonly #now: () => number
   readonly #projects = new ProjectFactsReader()
-  #known = new KnownKeys()
+  /** Made when it is needed: one takes a millisecond, and changes of keys often follow each other. */
+  #known: KnownKeys | undefined
 
   constructor(sql: Sql, changes: ChangeSource, now: () => number = Date.now) {
     this.#sql = sql
@@ -119,12 +120,13 @@ export class SqlKeys implements KeyStore {
 
   find(hash: string): Principal | undefined | Promise<Principal | undefined> {
     this.#poll()
+    this.#known ??= new KnownKeys()
     const known = this.#known.get(hash)
     if (known || this.#known.isUnknown(hash)) return known
     const { reading } = this.#known
     let read = reading.get(hash)
     if (!read) {
-      read = this.#read(hash).finally(() => reading.delete(hash))
+      read = this.#read(hash, this.#known).finally(() => reading.delete(hash))
       reading.set(hash, read)
     }
     return read
@@ -143,12 +145,12 @@ export class SqlKeys implements KeyStore {
 
   /** Forgets one key, which is over. */
   forget(hash: string): void {
-    this.#known.delete(hash)
+    this.#known?.delete(hash)
   }
 
   /** Forgets all; for changes of this process. */
   clear(): void {
-    this.#known = new KnownKeys()
+    this.#known = undefined
     this.#projects.clear()
   }
 
@@ -173,8 +175,7 @@ export class SqlKeys implements KeyStore {
     if (this.#changes.poll() !== 'same') this.clear()
   }
 
-  async #read(hash: string): Promise<Principal | undefined> {
-    const known = this.#known
+  async #read(hash: string, known: KnownKeys): Promise<Principal | undefined> {
     try {
       const row = await first<KeyRow>(this.#sql, BY_HASH, [hash])
       const principal = row ? await this.#principal(this.#sql, row) : await this.#ofToken(hash)

@@ -63,14 +63,15 @@ const DISCOUNTS = `
 
 /** Reads the projects of principals; cleared with each change of what keys may do. */
 export class ProjectFactsReader {
-  #projects = new LRUCache<string, ProjectFacts>({ max: MAX_PROJECTS })
+  #projects: LRUCache<string, ProjectFacts> | undefined
   #discounts: readonly DiscountRow[] | undefined
 
   /** Reads a project that exists. */
   async read(sql: Sql, id: string): Promise<ProjectFacts> {
-    const known = this.#projects.get(id)
-    if (known) return known
+    this.#projects ??= new LRUCache({ max: MAX_PROJECTS })
     const projects = this.#projects
+    const known = projects.get(id)
+    if (known) return known
     const row = (await first<ProjectRow>(sql, PROJECT, [id]))!
     const discounts = (await this.#allDiscounts(sql)).filter(({ org_id }) => org_id === '' || org_id === row.org_id)
     const facts = factsOf(row, discounts.map(discountOf))
@@ -81,7 +82,7 @@ export class ProjectFactsReader {
 
   /** Forgets all. */
   clear(): void {
-    this.#projects = new LRUCache({ max: MAX_PROJECTS })
+    this.#projects = undefined
     this.#discounts = undefined
   }
 
