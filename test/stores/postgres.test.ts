@@ -95,6 +95,15 @@ t.test('postgres', { skip: withoutPostgres }, async t => {
     t.same(await checkBooks(subject.url), [])
   })
 
+  t.test('many late sums of one transaction make one version of their stale day', async t => {
+    const subject = await postgresSubject(t)
+    await subject.rows(`
+      INSERT INTO usage_hourly
+      SELECT ${NOON - 3 * DAY}, 'org', 'project', 'key', 'provider', 'model', 'app-' || n, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+      FROM generate_series(1, 1000) AS n`)
+    t.match(await subject.rows('SELECT state, ctid FROM usage_days'), [{ state: 'stale', ctid: '(0,1)' }])
+  })
+
   t.test('holds and settlements pass PgBouncer in transaction mode', { skip: withoutBouncer }, async t => {
     const subject = await postgresSubject(t)
     const address = await bouncer(t, subject.url)

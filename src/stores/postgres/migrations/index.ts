@@ -101,6 +101,15 @@ const alerts = `
   ALTER TABLE job_events DROP CONSTRAINT job_events_job_id_fkey;
 `
 
+/** Makes the day of a late sum stale, `unless` it is: versions of one transaction make each next change slower. */
+const lateUsage = (unless = '') => `
+  CREATE OR REPLACE FUNCTION late_usage_v1() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    INSERT INTO usage_days (day, state) VALUES (NEW.hour - NEW.hour % 86400000, 'stale')
+    ON CONFLICT (day) DO UPDATE SET state = 'stale' ${unless};
+    RETURN NULL;
+  END $$;`
+
 /** Adds the days whose hourly sums are added up. What comes after a day has ended makes it stale: see `OVER_MS`. */
 const usageDays = `
   -- day: its start, UTC. state: 'stale', 'summed', or where its sums go on, as a JSON array.
@@ -108,12 +117,7 @@ const usageDays = `
     day bigint PRIMARY KEY,
     state text NOT NULL
   );
-  CREATE FUNCTION late_usage_v1() RETURNS trigger LANGUAGE plpgsql AS $$
-  BEGIN
-    INSERT INTO usage_days (day, state) VALUES (NEW.hour - NEW.hour % 86400000, 'stale')
-    ON CONFLICT (day) DO UPDATE SET state = 'stale';
-    RETURN NULL;
-  END $$;
+${lateUsage()}
   -- From an hour after the day on: an hour before it may be added up, so that no transaction of before still runs then.
   CREATE TRIGGER late_usage_makes_stale AFTER INSERT OR UPDATE ON usage_hourly FOR EACH ROW
   WHEN (NEW.hour - NEW.hour % 86400000 + 90000000 <= date_part('epoch', now()) * 1000)
@@ -151,4 +155,5 @@ export const migrations: readonly string[] = [
   'ALTER TABLE budgets ADD COLUMN on_limit text COLLATE "C"',
   usageDays,
   projectLimits,
+  lateUsage("WHERE usage_days.state <> 'stale'"),
 ]
