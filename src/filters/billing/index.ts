@@ -23,7 +23,7 @@ import { Charged, endOf } from './charged.ts'
 import { allowanceOf, discounted, exhaustedError, type OutputLimit, payerOf, storageOf, uncharged } from './funding.ts'
 import { JobAdmission } from './jobs.ts'
 import { keep, release } from './keep.ts'
-import { Meter, Meters, stoppedBy } from './meter.ts'
+import { Meter, stoppedBy } from './meter.ts'
 import { identityOf, rowOf } from './row.ts'
 import { admitSession } from './session-charges.ts'
 
@@ -57,7 +57,6 @@ export const billing: FilterFactory<Options> = {
   create(given, services) {
     const { ledger, now } = services
     const storageRate = parseDecimal(given.storage, TOKEN_PLACES)
-    const meters = new Meters()
     const jobs = new JobAdmission(services)
     /** Exchanges with a row. */
     const recorded = new WeakSet<Exchange>()
@@ -90,16 +89,19 @@ export const billing: FilterFactory<Options> = {
         const held = isBounded && hold ? withSpare(expected, hold.amount - amount) : undefined
         const isMetered = streamed || isEndable
         const meter = hold && isMetered ? new Meter(ex, hold, held, wanted, step, services) : undefined
-        if (meter) meters.begin(ex, meter)
         const conclusion = {
           settle(outcome: Outcome, isWhole: boolean) {
             recorded.add(ex)
+            meter?.end()
             const ended = meter?.hold ?? hold
             const most = isBounded || ex.isOwed || ex.answer.billedFailure ? ended?.amount : undefined
             const payer = wanted.principal
             return settle(ex, outcome, isWhole, { hold: ended, most, storageRate, payer }, services)
           },
-          release: () => release(meter?.hold ?? hold, services),
+          release() {
+            meter?.end()
+            return release(meter?.hold ?? hold, services)
+          },
         }
         let reply: Reply
         try {
@@ -108,7 +110,6 @@ export const billing: FilterFactory<Options> = {
           if (meter?.stopped) {
             reply = { status: 200, headers: [], events: only(...endOf(ex, [])) }
           } else {
-            meters.end(ex)
             const error = asError(thrown)
             if (error.billed && !ex.answer.billedFailure) ex.failedWith([], error)
             // A provider that fails after its client has left is paid as little as any that fails.
@@ -124,7 +125,6 @@ export const billing: FilterFactory<Options> = {
         return reply
       },
       finish(ex) {
-        meters.end(ex)
         if (!ex.caller.principal || !ex.request || recorded.has(ex) || jobs.has(ex)) return
         return ledger.record(rowOf(ex, ex.answer.outcome ?? 'error', 0n, now()))
       },

@@ -16,7 +16,9 @@ const MARGIN = 1 / 4
 
 type Wanted = Pick<HoldRequest, 'principal' | 'allowance'>
 
-/** One running stream. Nothing else may change its hold. */
+const look = (meter: Meter) => void meter.look()
+
+/** One running stream, until its `end`. Nothing else may change its hold. */
 export class Meter {
   hold: Hold
   /** True once the stream was ended because its hold is used up. */
@@ -33,6 +35,7 @@ export class Meter {
   #failed: GatewayError | undefined
   /** Completion tokens at the last note. */
   #noted = 0
+  readonly #timer = setInterval(look, EVERY_MS, this).unref()
 
   /** `step`: tokens of each choice that a hold grows by. Without an `estimate` nothing bounds the answer. */
   constructor(
@@ -74,6 +77,11 @@ export class Meter {
     ex.answer.isCut = true
     ex.answer.stoppedBy = stoppedBy(this.#refused)
     ex.signal.cut()
+  }
+
+  /** Looks no more at the stream. */
+  end(): void {
+    clearInterval(this.#timer)
   }
 
   /** To be called now and then: what is not seen of an answer costs, too. */
@@ -150,24 +158,5 @@ export function stoppedBy(refused: Exhausted | undefined): StoppedBy {
       return 'credit'
     default:
       return 'limit'
-  }
-}
-
-/** All of them, with one timer. */
-export class Meters {
-  readonly #running = new Map<Exchange, Meter>()
-  #timer: NodeJS.Timeout | undefined
-
-  begin(ex: Exchange, meter: Meter): void {
-    this.#running.set(ex, meter)
-    this.#timer ??= setInterval(() => {
-      for (const running of this.#running.values()) void running.look()
-    }, EVERY_MS).unref()
-  }
-
-  end(ex: Exchange): void {
-    if (!this.#running.delete(ex) || this.#running.size > 0) return
-    clearInterval(this.#timer)
-    this.#timer = undefined
   }
 }
