@@ -9,16 +9,15 @@ import { type Flag, first, type Sql } from './sql.ts'
  * so that a request writes no index for its log; end users and tags alone have one.
  */
 const AT_ONCE = 5000
+/** The same for rows of a label, each of which is looked up by itself. */
+const LABELED_AT_ONCE = 500
 /** Sorts behind every id. */
 const NEWEST = '~'
 
 /** Ids from before `$1` back to `$2`. */
 const RANGE = 'id < $1 AND id >= $2'
-const lastOf = (rows: string): string =>
-  `SELECT id FROM ${rows} AND ${RANGE} ORDER BY id DESC LIMIT 1 OFFSET CAST($3 AS bigint)`
-const LAST = lastOf('requests WHERE true')
-const LAST_WITH_LABEL = lastOf('request_labels WHERE label = $4')
-const pageOf = (part: string, further = ''): string => `
+const LAST = `SELECT id FROM requests WHERE ${RANGE} ORDER BY id DESC LIMIT 1 OFFSET CAST($3 AS bigint)`
+const pageOf = (part: string): string => `
   SELECT * FROM (${part}) AS part
   WHERE (CAST($4 AS text) IS NULL OR org_id = $4)
     AND (CAST($5 AS text) IS NULL OR project_id = $5)
@@ -29,17 +28,16 @@ const pageOf = (part: string, further = ''): string => `
     AND (CAST($10 AS text) IS NULL OR error_code = $10)
     AND (CAST($11 AS bigint) IS NULL OR duration_ms > CAST($11 AS bigint))
     AND (CAST($12 AS bigint) IS NULL OR cost > CAST($12 AS bigint))
-    AND (CAST($13 AS bigint) IS NULL OR at + duration_ms >= CAST($13 AS bigint)) ${further}
+    AND (CAST($13 AS bigint) IS NULL OR at + duration_ms >= CAST($13 AS bigint))
   ORDER BY id DESC LIMIT CAST($14 AS bigint)`
-const PAGE = pageOf(`SELECT * FROM requests WHERE ${RANGE} ORDER BY id DESC LIMIT CAST($3 AS bigint)`)
-/** The rows of an end user or of a tag, by an index; `$16` is another label that they have. */
-const PAGE_WITH_LABEL = pageOf(
-  `SELECT * FROM requests WHERE id IN (
-    SELECT id FROM request_labels WHERE label = $15 AND ${RANGE} ORDER BY id DESC LIMIT CAST($3 AS bigint)
-  )`,
-  `AND (CAST($16 AS text) IS NULL
-    OR EXISTS (SELECT 1 FROM request_labels WHERE label = $16 AND request_labels.id = part.id))`,
-)
+const newestOf = (rows: string): string => `${rows} AND ${RANGE} ORDER BY id DESC LIMIT CAST($3 AS bigint)`
+const PAGE = pageOf(newestOf('SELECT * FROM requests WHERE true'))
+/** Ids of a label, and whether they have another one. In one statement with their rows, PostgreSQL read all days. */
+const LABELED = `
+  SELECT id, CAST($5 AS text) IS NULL
+    OR (SELECT count(*) FROM request_labels AS other WHERE label = $5 AND other.id = labeled.id) = 1 AS passes
+  FROM (${newestOf('SELECT id FROM request_labels WHERE label = $4')}) AS labeled ORDER BY id DESC`
+type Labeled = { readonly id: string; readonly passes: Flag }
 const ONE = 'SELECT * FROM requests WHERE id = $1'
 
 interface StoredRow {
@@ -84,27 +82,32 @@ interface StoredRow {
 export class SqlRequests implements RequestLogStore {
   readonly #sql: Sql
   readonly #atOnce: number
+  readonly #pageOfIds: string
 
   constructor(sql: Sql, atOnce = AT_ONCE) {
     this.#sql = sql
     this.#atOnce = atOnce
+    this.#pageOfIds = pageOf(newestOf(`SELECT * FROM requests WHERE id IN (${sql.dialect.elementsOf('$15')})`))
   }
 
   async page(filter: RequestFilter, limit: number, before = NEWEST): Promise<RequestPage> {
     const { orgId, projectId, keyId, model, provider, status, errorCode, slower, dearer, since, endedSince } = filter
     const oldest = since === undefined ? '' : stampOf(Math.max(0, since))
     const [label, other = null] = labelsOf(filter)
-    const found = await this.#sql.query<StoredRow>(label === undefined ? PAGE : PAGE_WITH_LABEL, [
-      ...[before, oldest, this.#atOnce],
+    const atOnce = label === undefined ? this.#atOnce : Math.min(this.#atOnce, LABELED_AT_ONCE)
+    const range = [before, oldest, atOnce]
+    const values = [
       ...[orgId ?? null, projectId ?? null, keyId ?? null, model ?? null, provider ?? null],
       ...[status ?? null, errorCode ?? null, slower ?? null, dearer ?? null, endedSince ?? null, limit],
-      ...(label === undefined ? [] : [label, other]),
-    ])
+    ]
+    const labeled = label === undefined ? undefined : await this.#sql.query<Labeled>(LABELED, [...range, label, other])
+    const ids = labeled && [JSON.stringify(labeled.filter(({ passes }) => passes).map(({ id }) => id))]
+    const found = await this.#sql.query<StoredRow>(ids ? this.#pageOfIds : PAGE, [...range, ...values, ...(ids ?? [])])
     const rows = found.map(shownOf)
     if (rows.length === limit) return { rows, next: rows.at(-1)!.id }
-    const range = [before, oldest, this.#atOnce - 1]
-    const [text, values] = label === undefined ? [LAST, range] : [LAST_WITH_LABEL, [...range, label]]
-    const last = await first<{ id: string }>(this.#sql, text, values)
+    const last = labeled
+      ? labeled[atOnce - 1]
+      : await first<{ id: string }>(this.#sql, LAST, [before, oldest, atOnce - 1])
     return { rows, next: last?.id }
   }
 
