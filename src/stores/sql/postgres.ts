@@ -84,6 +84,8 @@ const dialect: Dialect = {
   lockFree: 'FOR UPDATE SKIP LOCKED',
   elementsOf: array => `SELECT json_array_elements_text(CAST(${array} AS json))`,
   joinFirst: (table, from) => `CROSS JOIN LATERAL (SELECT * FROM ${from}) AS ${table}`,
+  // Without an offset it is an ordinary join, for which PostgreSQL would read the whole table.
+  joinEach: (table, condition) => `CROSS JOIN LATERAL (SELECT * FROM ${table} WHERE ${condition} OFFSET 0) AS ${table}`,
 }
 
 /** Within a transaction. */

@@ -34,6 +34,8 @@ export interface Dialect {
   elementsOf(array: string): string
   /** Returns a join with the rows that a query finds for each row before it: `FROM` of the query, up to its limit. */
   joinFirst(table: string, from: string): string
+  /** Returns a join with the rows of a table that meet a condition, which an index finds for each row before it. */
+  joinEach(table: string, where: string): string
 }
 
 /** Value of a parameter. */

@@ -59,6 +59,7 @@ const dialect: Dialect = {
   lockFree: '',
   elementsOf: array => `SELECT value FROM json_each(${array})`,
   joinFirst: (table, from) => `CROSS JOIN ${table} ON ${table}.rowid IN (SELECT rowid FROM ${from})`,
+  joinEach: (table, where) => `CROSS JOIN ${table} ON ${where}`,
 }
 
 /** Within a transaction. */

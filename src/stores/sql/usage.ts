@@ -3,7 +3,7 @@ import type { GroupTotals, UsageGroup, UsageQuery, UsageStore, UsageTotals } fro
 import { DAY_MS, hourOf } from '../rules/hours.ts'
 import type { UsageDays } from './days.ts'
 import { ALL } from './page.ts'
-import { first, type Sql, type SqlValue } from './sql.ts'
+import { type Dialect, first, type Sql, type SqlValue } from './sql.ts'
 import { largest, type Sum, sumAs, sumOf } from './sums.ts'
 
 type Counts = 'requests' | 'errors' | 'cached' | 'input_tokens' | 'output_tokens' | 'cached_tokens' | 'reasoning_tokens'
@@ -51,13 +51,15 @@ const IN_SCOPE = `
     AND (CAST($2 AS text) IS NULL OR project_id = $2)
     AND (CAST($3 AS text) IS NULL OR key_id = $3)`
 type DayLabel = 'provider' | 'model' | 'app'
-/** Each label has all requests; of the providers there are fewest. */
-const ofDays = (label: DayLabel): string =>
-  `FROM days CROSS JOIN usage_labels WHERE label = '${label}' AND usage_labels.day = days.day ${IN_SCOPE}`
-const OF_HOURS = `FROM gaps CROSS JOIN usage_hourly WHERE hour >= since AND hour < until ${IN_SCOPE}`
-const TOTALS = `${SPANS}
+/** Each label has all requests; of the providers there are fewest. `IS TRUE`: as a join, PostgreSQL may read it for each day. */
+const ofDays = (label: DayLabel): string => `
+  FROM usage_labels WHERE label = '${label}' AND day >= $4 AND day < $5
+    AND (day IN (SELECT day FROM days)) IS TRUE ${IN_SCOPE}`
+const ofHours = ({ joinEach }: Dialect): string =>
+  `FROM gaps ${joinEach('usage_hourly', `hour >= since AND hour < until ${IN_SCOPE}`)}`
+const totalsWith = (dialect: Dialect): string => `${SPANS}
   SELECT ${SUMS_OF_PARTS}
-  FROM (SELECT ${SUMS} ${ofDays('provider')} UNION ALL SELECT ${SUMS} ${OF_HOURS}) AS parts`
+  FROM (SELECT ${SUMS} ${ofDays('provider')} UNION ALL SELECT ${SUMS} ${ofHours(dialect)}) AS parts`
 
 /** Groups by what every hourly sum has. */
 type ColumnGroup = Exclude<UsageGroup, 'end_user' | `tag:${string}`>
@@ -74,7 +76,7 @@ export const dimensions: Readonly<Record<ColumnGroup, string>> = {
 const isDayLabel = (group: string): group is DayLabel => group === 'provider' || group === 'model' || group === 'app'
 /** As `dimensions`, of a daily sum. */
 const dayDimension = (group: ColumnGroup): string =>
-  isDayLabel(group) ? 'value' : group === 'day' ? `CAST(days.day / ${DAY_MS} AS text)` : dimensions[group]
+  isDayLabel(group) ? 'value' : group === 'day' ? `CAST(day / ${DAY_MS} AS text)` : dimensions[group]
 /** Returns the id of a group: a day is an ISO 8601 date. */
 export const groupId = (group: string, id: string): string =>
   group === 'day' ? new Date(Number(id) * DAY_MS).toISOString().slice(0, 10) : id
@@ -95,24 +97,25 @@ const grouped = (parts: string, name: string, order: string): string => `${SPANS
 const BY_COST = `${largest('all_cost')}, all_requests DESC, id`
 const named = (id: string): string => `coalesce(nullif(${id}, ''), 'unknown') AS id`
 
-const groupsBy = (group: ColumnGroup): string =>
+const groupsBy = (group: ColumnGroup, dialect: Dialect): string =>
   grouped(
     `SELECT ${named(dayDimension(group))}, ${SUMS} ${ofDays(isDayLabel(group) ? group : 'provider')} GROUP BY 1
-    UNION ALL SELECT ${named(dimensions[group])}, ${SUMS} ${OF_HOURS} GROUP BY 1`,
+    UNION ALL SELECT ${named(dimensions[group])}, ${SUMS} ${ofHours(dialect)} GROUP BY 1`,
     groupNames[group] ?? 'NULL',
     group === 'day' ? 'CAST(id AS bigint)' : BY_COST,
   )
 
 const WITH_LABEL = `FROM usage_labels WHERE label = $8 AND day >= $4 AND day < $5 ${IN_SCOPE}`
 /** Sums of an end user or of a tag are those of whole days; `unknown` is the rest of all requests. */
-const BY_LABEL = grouped(
-  `SELECT value AS id, ${SUMS} ${WITH_LABEL} GROUP BY 1
+const byLabel = (dialect: Dialect): string =>
+  grouped(
+    `SELECT value AS id, ${SUMS} ${WITH_LABEL} GROUP BY 1
   UNION ALL SELECT 'unknown', ${SUMS} ${ofDays('provider')}
-  UNION ALL SELECT 'unknown', ${SUMS} ${OF_HOURS}
+  UNION ALL SELECT 'unknown', ${SUMS} ${ofHours(dialect)}
   UNION ALL SELECT 'unknown', ${summed('-')} ${WITH_LABEL}`,
-  'NULL',
-  BY_COST,
-)
+    'NULL',
+    BY_COST,
+  )
 
 const isColumn = (group: UsageGroup): group is ColumnGroup => Object.hasOwn(dimensions, group)
 
@@ -131,7 +134,7 @@ export class SqlUsage implements UsageStore {
 
   /** Sums are hourly: the hours of `from` and `to` count in full, unless `to` is their start. */
   async totals(query: UsageQuery): Promise<UsageTotals> {
-    const row = await first<SumRow>(this.#sql, TOTALS, scopeOf(query))
+    const row = await first<SumRow>(this.#sql, totalsWith(this.#sql.dialect), scopeOf(query))
     return totalsOf(row!)
   }
 
@@ -139,8 +142,8 @@ export class SqlUsage implements UsageStore {
   async breakdown(query: UsageQuery, by: UsageGroup, limit = ALL, offset = 0): Promise<GroupTotals[]> {
     const values = [...scopeOf(query), limit, offset]
     const rows = isColumn(by)
-      ? await this.#sql.query<GroupRow>(groupsBy(by), values)
-      : await this.#sql.query<GroupRow>(BY_LABEL, [...values, by])
+      ? await this.#sql.query<GroupRow>(groupsBy(by, this.#sql.dialect), values)
+      : await this.#sql.query<GroupRow>(byLabel(this.#sql.dialect), [...values, by])
     return rows.map(row => ({
       id: groupId(by, row.id),
       ...(row.name !== null && { name: row.name }),
