@@ -9,7 +9,7 @@ import { type Flag, first, type Sql } from './sql.ts'
  * so that a request writes no index for its log; end users and tags alone have one.
  */
 const AT_ONCE = 5000
-/** The same for rows of a label, each of which is looked up by itself. */
+/** Rows of a label that one query looks up, each by its id. */
 const LABELED_AT_ONCE = 500
 /** Sorts behind every id. */
 const NEWEST = '~'
