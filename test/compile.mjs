@@ -13,7 +13,7 @@ const test = join(root, 'test')
 const runs = join(root, '.test')
 export const out = join(runs, String(process.pid))
 /** Forked by tests, which find them in the folder that `COMPILED_TESTS` names. */
-const CHILDREN = ['helpers/store-child.ts', 'policy/child.ts', 'nightly/prober.ts']
+const CHILDREN = ['helpers/store-child.ts', 'policy/child.ts', 'nightly/prober.ts', 'nightly/hot-node.ts']
 /** How an entry says which test a file's own `t` is. */
 const CURRENT = 'gateway.test'
 

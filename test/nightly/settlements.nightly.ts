@@ -1,5 +1,4 @@
 /** How many settlements a second one PostgreSQL takes whose disk is waited for, with its clients on the same cores. */
-import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import type { Hold, Principal } from '../../src/core/ports.ts'
 import type { PostgresLedger } from '../../src/stores/postgres/ledger.ts'
@@ -8,34 +7,13 @@ import { figure } from '../helpers/figure.ts'
 import { startPostgres, withoutPostgres } from '../helpers/postgres.ts'
 import { postgresSubject, seeded } from '../stores/postgres-subject.ts'
 import { hold, rowOf } from '../stores/subject.ts'
+import { serverMs } from './server-cpu.ts'
 
 const NODES = 3
 const SETTLEMENTS = Number(process.env.SETTLEMENTS ?? 30_000)
 /** Requests of each node at a time. */
 const AT_ONCE = 256
 const WARM_UP = 2_000
-/** Of the kernel's accounting of time. */
-const TICK_MS = 10
-
-/** CPU time of a server's processes, ended ones too, in milliseconds. */
-function serverMs(postmaster: number): number {
-  let ticks = 0
-  for (const pid of readdirSync('/proc').filter(name => /^\d+$/.test(name))) {
-    try {
-      const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-      const fields = stat
-        .slice(stat.lastIndexOf(')') + 2)
-        .split(' ')
-        .map(Number)
-      if (Number(pid) === postmaster) ticks += fields[11]! + fields[12]! + fields[13]! + fields[14]!
-      else if (fields[1] === postmaster) ticks += fields[11]! + fields[12]!
-    } catch {
-      // It has ended meanwhile.
-    }
-  }
-  return ticks * TICK_MS
-}
-
 for (const [tenants, of] of [
   [1, 'one organization'],
   [1000, '1,000 organizations'],
