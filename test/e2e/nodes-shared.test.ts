@@ -199,22 +199,7 @@ t.test('three gateways on one PostgreSQL and one Redis', { skip, timeout: judged
     figure(t, { id: 'NP-07', what: 'connections of three nodes at full load', value: most, unit: '', atMost: 18 })
   })
 
-  await t.test('a limit of requests holds for all of them together', async t => {
-    await upstream.reset()
-    const { as } = await tenant()
-    const statuses: number[] = []
-    // The load before may have made Redis late, and a node asks it again after a moment.
-    while (!(await Promise.all(gateways.map(reachesRedis))).every(Boolean));
-    const before = await lateAnswers()
-    for (let sent = 0; sent < RPM * 1.2; sent += 12) statuses.push(...(await Promise.all(everywhere(12, as))))
-    const admitted = statuses.filter(status => status === 200).length
-    timing(t, { id: 'NP-04', what: `admitted of ${RPM} a minute`, value: admitted, unit: '', atMost: RPM * 1.01 })
-    // Nodes decide by themselves where Redis is late, as it is on a busy machine.
-    const isExact = (await lateAnswers()) === before
-    t.ok(admitted >= RPM * 0.99 && (!isExact || admitted <= RPM * 1.01), `${admitted}`)
-  })
-
-  /** Runs a race until each store has answered each request in time. */
+  /** Runs what is counted until each store has answered each request in time. */
   const raced = async <T>(run: (round: number) => Promise<T>): Promise<[got: T, isExact: boolean]> => {
     for (let round = 0; ; round++) {
       while (!(await Promise.all(gateways.map(reachesRedis))).every(Boolean));
@@ -224,6 +209,21 @@ t.test('three gateways on one PostgreSQL and one Redis', { skip, timeout: judged
       if (isExact || round + 1 === TRIES) return [got, isExact]
     }
   }
+
+  await t.test('a limit of requests holds for all of them together', async t => {
+    const [admitted, isExact] = await raced(async () => {
+      await upstream.reset()
+      const { as } = await tenant()
+      const statuses: number[] = []
+      for (let sent = 0; sent < RPM * 1.2; sent += 12) statuses.push(...(await Promise.all(everywhere(12, as))))
+      return statuses.filter(status => status === 200).length
+    })
+    // A node decides by itself where Redis is late, as it is on a busy machine.
+    const what = `admitted of ${RPM} a minute${isExact ? '' : ', since Redis was late'}`
+    timing(t, { id: 'NP-04', what, value: admitted, unit: '', ...(isExact && { atMost: RPM * 1.01 }) })
+    t.ok(admitted >= RPM * 0.99 && (!isExact || admitted <= RPM * 1.01), `${admitted}`)
+  })
+
   const ofTenant = (of: string, terms: Terms): Race => [of, 'rpm', async () => ({ as: (await tenant(terms)).as })]
   const rpm = most('rpm')
   /** Counted like the other two: in the nightly run. */
