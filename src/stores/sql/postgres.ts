@@ -1,5 +1,5 @@
 /**
- * `Sql` over PostgreSQL. Nothing belongs to a session: statements have no name and settings end with their transaction,
+ * `Sql` over PostgreSQL. No result belongs to a session: statements have no name and settings end with their transaction,
  * so that PgBouncer may give each transaction another connection.
  */
 import pg from 'pg'
@@ -61,6 +61,8 @@ export function openPool({ url, max, warn }: PoolOptions): pg.Pool {
     query_timeout: STATEMENT_MS,
     application_name: 'model-gateway',
     types: { getTypeParser },
+    // Compiling the plan of a query takes longer than it saves. Behind PgBouncer, some connections may be without it.
+    onConnect: client => client.query('SET jit = off'),
     allowExitOnIdle: true,
   })
   pool.on('error', warn)
