@@ -51,7 +51,7 @@ const SUMMED = `requests, errors, cached, input_tokens, output_tokens, cached_to
 const sum = `
   INSERT INTO usage_hourly (hour, org_id, project_id, key_id, provider, model, source, ${SUMMED}, savings, updated_at)
   SELECT at / ${HOUR_MS} * ${HOUR_MS}, org_id, project_id, key_id, provider, model, source, ${SUMS}, 0, max(at)
-  FROM requests GROUP BY 1, 2, 3, 4, 5, 6, 7`
+  FROM requests GROUP BY 1, 2, 3, 4, 5, 6, 7 ORDER BY 1`
 /** What a function adds on PostgreSQL, and triggers on SQLite. */
 const labels = ['end_user', "CAST(tags AS json) ->> 'team'"].flatMap((value, tag) => [
   `INSERT INTO request_labels (label, id)
