@@ -11,6 +11,7 @@ import { commandsOf } from '../helpers/commands.ts'
 import { filmStudio } from '../helpers/film-studio.ts'
 import { type Gateway, startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
 import { metric } from '../helpers/invariants.ts'
+import { pause } from '../helpers/pause.ts'
 import { postgresServer, withoutPostgres } from '../helpers/postgres.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
@@ -226,7 +227,7 @@ t.test('a receiver that fails gets the alert again, until it is given up with a 
   t.equal(await ask(gateway, as, 2), 200)
   const all = await received('/broken', 3)
   t.equal(new Set(all.map(({ headers }) => headers['webhook-id'])).size, 1)
-  while (lines(gateway, 'alert callback given up').length === 0) await gateway.metrics()
+  while (lines(gateway, 'alert callback given up').length === 0) await pause()
   t.match(lines(gateway, 'alert callback given up'), [{ attempt: 3, status: 500 }])
   const count = async (outcome: string) =>
     metric(await gateway.metrics(), 'gateway_alerts_total', { on: 'limit', outcome })

@@ -2,6 +2,7 @@
 import t from 'tap'
 import { type Gateway, startGateway } from '../helpers/gateway.ts'
 import { isErrorBody } from '../helpers/invariants.ts'
+import { pause } from '../helpers/pause.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
 const FILTER = `
@@ -74,7 +75,7 @@ for (const how of ['outside', 'unhandled']) {
         async response => response.text().then(() => true),
         () => false,
       )
-    while ((await accepts()) && Date.now() < deadline);
+    while ((await accepts()) && Date.now() < deadline) await pause()
     await upstream.release('a')
     t.match(await running.text(), /two[\s\S]*data: \[DONE\]/)
     await thrower

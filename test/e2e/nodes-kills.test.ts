@@ -12,6 +12,7 @@ import { commandsOf } from '../helpers/commands.ts'
 import { costOf } from '../helpers/cost.ts'
 import { figure } from '../helpers/figure.ts'
 import { type Gateway, startGateway, testMapping } from '../helpers/gateway.ts'
+import { pause } from '../helpers/pause.ts'
 import { startPostgres, withoutPostgres } from '../helpers/postgres.ts'
 import { proxyTo, type TcpProxy } from '../helpers/proxy.ts'
 import { random } from '../helpers/random.ts'
@@ -91,7 +92,10 @@ t.test(
           .chat(body, { authorization: `Bearer ${key}`, 'x-request-id': id })
           .then(response => costOf(response, stream))
           .catch(() => undefined)
-        if (cost === undefined) continue
+        if (cost === undefined) {
+          await pause()
+          continue
+        }
         whole.set(id, cost)
         answers.emit('whole')
       }

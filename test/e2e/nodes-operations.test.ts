@@ -7,6 +7,7 @@ import { commandsOf } from '../helpers/commands.ts'
 import { figure, judged, timing } from '../helpers/figure.ts'
 import { type Gateway, startGateway, testMapping } from '../helpers/gateway.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
+import { pause } from '../helpers/pause.ts'
 import { postgresServer, startPostgres, withoutPostgres } from '../helpers/postgres.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 import { Balancer } from '../nightly/balancer.ts'
@@ -138,11 +139,11 @@ t.test('nodes outlive their database', { skip, timeout: 300_000 }, async t => {
   await server.start()
   await upstream.script('a', [{}])
   for (const gateway of [first, second]) {
-    while ((await gateway.admin('GET', '/ready')).status !== 200);
+    while ((await gateway.admin('GET', '/ready')).status !== 200) await pause()
     t.equal((await gateway.chat('Hi', as)).status, 200, 'it serves again without a restart')
   }
   const cut = "SELECT outcome, charged > 0 AS charged FROM requests WHERE outcome <> 'ok'"
-  while ((await rowsOf(postgres, cut)).length === 0);
+  while ((await rowsOf(postgres, cut)).length === 0) await pause()
   t.strictSame(
     await rowsOf(postgres, cut),
     [{ outcome: 'error', charged: true }],

@@ -10,6 +10,7 @@ import { FILM, filmStudio } from '../helpers/film-studio.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { gatewayctl } from '../helpers/gatewayctl.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
+import { pause } from '../helpers/pause.ts'
 import { postgresServer, withoutPostgres } from '../helpers/postgres.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
@@ -96,10 +97,10 @@ t.test('two gateways on one PostgreSQL', { skip: withoutPostgres }, async t => {
     ] as const) {
       await command('keys.update', change)
       t.equal(await statusOf(one, as), status)
-      while ((await statusOf(two, as)) !== status);
+      while ((await statusOf(two, as)) !== status) await pause()
     }
     await command('keys.revoke', { id })
-    while ((await statusOf(two, as)) !== 401);
+    while ((await statusOf(two, as)) !== 401) await pause()
     for (const gateway of gateways) t.equal(await statusOf(gateway, as), 401)
   })
 
@@ -181,7 +182,7 @@ t.test('two gateways on one PostgreSQL', { skip: withoutPostgres }, async t => {
     const answer = statusOf(two, as)
     await upstream.record('a', { requests: 1 })
     await two.admin('POST', '/drain')
-    while ((await nodes()).get(second)?.state !== 'draining');
+    while ((await nodes()).get(second)?.state !== 'draining') await pause()
     t.equal((await nodes()).get(second)?.inFlight, 1)
     await upstream.release('a')
     t.equal(await answer, 200)

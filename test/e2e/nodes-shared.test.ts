@@ -6,6 +6,7 @@ import { commandsOf } from '../helpers/commands.ts'
 import { figure, judged, timing } from '../helpers/figure.ts'
 import { type Gateway, startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
+import { pause } from '../helpers/pause.ts'
 import { postgresServer, withoutPostgres } from '../helpers/postgres.ts'
 import { needsRedis, proxyFor, redisFor } from '../helpers/redis.ts'
 import { startUpstream } from '../helpers/upstream.ts'
@@ -202,7 +203,7 @@ t.test('three gateways on one PostgreSQL and one Redis', { skip, timeout: judged
   /** Runs what is counted until each store has answered each request in time. */
   const raced = async <T>(run: (round: number) => Promise<T>): Promise<[got: T, isExact: boolean]> => {
     for (let round = 0; ; round++) {
-      while (!(await Promise.all(gateways.map(reachesRedis))).every(Boolean));
+      while (!(await Promise.all(gateways.map(reachesRedis))).every(Boolean)) await pause()
       const before = [await lateAnswers(), repeated]
       const got = await run(round)
       const isExact = isDeepStrictEqual(before, [await lateAnswers(), repeated])
@@ -253,7 +254,7 @@ t.test('three gateways on one PostgreSQL and one Redis', { skip, timeout: judged
           let refused = 0
           const asked = askEverywhere(200, as, more)
           for (const one of asked) one.then(({ status }) => status !== 200 && refused++)
-          while (kind === 'concurrency' && refused + (await upstream.record('a')).length < 200);
+          while (kind === 'concurrency' && refused + (await upstream.record('a')).length < 200) await pause()
           await upstream.release('a')
           return Promise.all(asked)
         })
@@ -323,7 +324,7 @@ t.test('three gateways on one PostgreSQL and one Redis', { skip, timeout: judged
     ] as const) {
       await change()
       const start = performance.now()
-      for (const gateway of gateways) while ((await statusOf(gateway, of, more)) !== status);
+      for (const gateway of gateways) while ((await statusOf(gateway, of, more)) !== status) await pause()
       const value = performance.now() - start
       timing(t, { id: 'NP-05', what: `${says}, until it holds everywhere ${what}`, value, unit: 'ms', atMost })
     }
@@ -344,7 +345,7 @@ t.test('three gateways on one PostgreSQL and one Redis', { skip, timeout: judged
     sub.equal(statuses.filter(status => status === 200).length, RPM / 4)
     await proxy.listen()
     const start = performance.now()
-    for (const gateway of gateways) while (!/^gateway_redis_up 1$/m.test(await gateway.metrics()));
+    for (const gateway of gateways) while (!/^gateway_redis_up 1$/m.test(await gateway.metrics())) await pause()
     const value = performance.now() - start
     timing(sub, { id: 'NP-10', what: 'Redis is back, until all nodes use it', value, unit: 'ms', atMost: 5000 })
     const [served, isExact] = await raced(async () => {
@@ -368,7 +369,7 @@ t.test('three gateways on one PostgreSQL and one Redis', { skip, timeout: judged
       return times.sort((a, b) => b - a)
     }
     for (const gateway of gateways) {
-      while (!(await reachesRedis(gateway)));
+      while (!(await reachesRedis(gateway))) await pause()
       const usual = (await timesOf(gateway))[7]!
       proxy.hang()
       const [slowest, second] = await timesOf(gateway)
@@ -381,7 +382,7 @@ t.test('three gateways on one PostgreSQL and one Redis', { skip, timeout: judged
 
   for (const gateway of gateways) {
     // On a busy machine Redis may be late just now.
-    while ((await fetch(gateway.url)).status !== 200);
+    while ((await fetch(gateway.url)).status !== 200) await pause()
     await checkInvariants(t, gateway, upstream)
   }
 })
@@ -425,7 +426,7 @@ async function mostConnections(count: () => Promise<{ count: bigint }[]>, asked:
   const over = Promise.all(asked).then(() => {
     isOver = true
   })
-  while (!isOver) most = Math.max(most, Number((await count())[0]!.count))
+  for (; !isOver; await pause()) most = Math.max(most, Number((await count())[0]!.count))
   await over
   return most
 }

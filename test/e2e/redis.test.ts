@@ -6,6 +6,7 @@ import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
 import { commandsOf } from '../helpers/commands.ts'
 import { type Gateway, startGateway, testMapping } from '../helpers/gateway.ts'
+import { pause } from '../helpers/pause.ts'
 import { needsRedis, proxyFor, redisFor } from '../helpers/redis.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
@@ -55,7 +56,7 @@ t.test('gateways that share a Redis', { ...needsRedis, timeout: 120_000 }, async
 
   /** Asks until the answer is this one: on a busy machine Redis may be late at first. */
   const settles = async (read: () => Promise<unknown>, wanted: unknown) => {
-    while (!isDeepStrictEqual(await read(), wanted));
+    while (!isDeepStrictEqual(await read(), wanted)) await pause()
     t.pass('Redis is connected')
   }
   await settles(() => health(one), [200, 'ok', { connected: true }])
@@ -93,9 +94,9 @@ t.test('gateways that share a Redis', { ...needsRedis, timeout: 120_000 }, async
     t.match(await status(), { ready: true, redis: { connected: false, error: /ECONNREFUSED/ } })
     t.match(await one.metrics(), /^gateway_redis_up 0$/m)
     await proxy.listen()
-    while ((await health(one))[0] !== 200 || (await health(two))[0] !== 200);
+    while ((await health(one))[0] !== 200 || (await health(two))[0] !== 200) await pause()
     // Each worker finds its own way back.
-    while (!/^gateway_redis_up 1$/m.test(await one.metrics()));
+    while (!/^gateway_redis_up 1$/m.test(await one.metrics())) await pause()
     t.match(await one.metrics(), /^gateway_redis_seconds_count\{outcome="error"\} [1-9]/m)
   })
 })

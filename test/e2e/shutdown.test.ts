@@ -9,6 +9,7 @@ import { readBooks } from '../helpers/books.ts'
 import { figure, timing } from '../helpers/figure.ts'
 import { type Gateway, startGateway } from '../helpers/gateway.ts'
 import { metric } from '../helpers/invariants.ts'
+import { pause } from '../helpers/pause.ts'
 import { raw } from '../helpers/raw.ts'
 import { readEvents, textOf } from '../helpers/sse.ts'
 import { type Step, startUpstream, type Upstream } from '../helpers/upstream.ts'
@@ -74,7 +75,7 @@ t.test('SD-01 with 50 streams and 20 that wait, all end properly after SIGTERM, 
 
   const at = performance.now()
   const exit = gateway.kill('SIGTERM')
-  while ((await gateway.admin('GET', '/ready')).status !== 503);
+  while ((await gateway.admin('GET', '/ready')).status !== 503) await pause()
   t.equal((await gateway.admin('GET', '/live')).status, 200)
   const late = await raw(gateway.port, 'GET / HTTP/1.1\r\nHost: g\r\n\r\n', { responses: 1 })
   t.match([late.status, late.headers.connection], [200, 'close'], 'it still accepts, for one request each')
@@ -122,7 +123,7 @@ t.test('SD-01 an answer that its client has yet to take is not cut off by the en
   await upstream.record('a', { ended: 1 })
   await once(socket, 'readable')
   const exit = gateway.kill('SIGTERM')
-  while ((await gateway.admin('GET', '/ready').catch(() => undefined))?.status === 200);
+  while ((await gateway.admin('GET', '/ready').catch(() => undefined))?.status === 200) await pause()
   // Longer than the last words of a connection may take.
   await sleep(1500)
   let taken = 0
@@ -180,7 +181,7 @@ t.test('SD-03 a second signal waits for no client, SIGINT is as SIGTERM, and SIG
   const stream = readEvents(await ask(gateway, true))
   await upstream.record('a', { requests: 1, chunks: 4 })
   gateway.signal('SIGINT')
-  while ((await gateway.admin('GET', '/ready')).status !== 503);
+  while ((await gateway.admin('GET', '/ready')).status !== 503) await pause()
   const at = performance.now()
   t.equal(await gateway.kill('SIGTERM'), 0)
   const value = performance.now() - at

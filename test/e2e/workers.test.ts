@@ -10,6 +10,7 @@ import { commandsOf } from '../helpers/commands.ts'
 import { timing } from '../helpers/figure.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { checkInvariants, metric } from '../helpers/invariants.ts'
+import { pause } from '../helpers/pause.ts'
 import { readEvents, textOf } from '../helpers/sse.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 import { manifestOf, wires } from './matrix/wires.ts'
@@ -29,7 +30,7 @@ const upstream = await startUpstream(t)
 const ratelimit = {
   rpm: 100_000,
   rules: [
-    { organizations: ['limited'], rpm: 100 },
+    { organizations: ['limited'], rpm: 50 },
     { organizations: ['crowded'], rpm: 1000, concurrency: 4 },
   ],
 }
@@ -79,21 +80,21 @@ async function overviewPage(): Promise<string> {
   return (await fetch(`${gateway.adminUrl}/ui`, { headers: { cookie } })).text()
 }
 
-t.test('CC-05 four hundred requests on a limit of a hundred a minute are a hundred', async t => {
+t.test('CC-05 two hundred requests on a limit of fifty a minute are fifty', async t => {
   await upstream.reset()
   await upstream.script('a', [{ usage }])
   const { as } = await tenant('limited')
-  const answers = [...(await askAll(3, as)), ...(await askAll(397, as))]
-  t.strictSame([count(answers, 200), count(answers, 429)], [100, 300])
-  t.equal((await upstream.record('a')).length, 100)
+  const answers = [...(await askAll(3, as)), ...(await askAll(197, as))]
+  t.strictSame([count(answers, 200), count(answers, 429)], [50, 150])
+  t.equal((await upstream.record('a')).length, 50)
   for (const { status, headers } of answers) {
     const left = Number(headers.get('ratelimit-remaining'))
     const told = `"requests";r=${left};t=${headers.get('ratelimit-reset')}`
-    if (headers.get('ratelimit') !== told || headers.get('ratelimit-limit') !== '100') t.fail(headers.get('ratelimit')!)
+    if (headers.get('ratelimit') !== told || headers.get('ratelimit-limit') !== '50') t.fail(headers.get('ratelimit')!)
     if (status === 429 && (left !== 0 || !headers.get('retry-after'))) t.fail(`${left} left, and refused`)
-    if (status === 200 && !(left >= 0 && left < 100)) t.fail(`${left} left`)
+    if (status === 200 && !(left >= 0 && left < 50)) t.fail(`${left} left`)
   }
-  t.equal(answers[0]!.headers.get('ratelimit-remaining')! >= '97', true, 'who comes first has nearly all before it')
+  t.equal(answers[0]!.headers.get('ratelimit-remaining')! >= '47', true, 'who comes first has nearly all before it')
 })
 
 t.test('of requests at the same time as many run as may, whichever worker has them', async t => {
@@ -184,7 +185,8 @@ t.test('AT-05 a revoked key is soon refused by every worker', async t => {
   t.equal(count(await askAll(20, as), 200), 20)
   await command('keys.revoke', { id })
   const start = performance.now()
-  while (count(await askAll(20, as), 401) < 20) if (performance.now() - start > 30_000) return t.fail('still served')
+  for (; count(await askAll(20, as), 401) < 20; await pause())
+    if (performance.now() - start > 30_000) return t.fail('still served')
   const value = performance.now() - start
   timing(t, { id: 'AT-05', what: 'until every worker refuses a revoked key', value, unit: 'ms', atMost: 1000 })
   t.equal(count(await askAll(20, as), 401), 20, 'and none of them serves it again')
@@ -436,7 +438,7 @@ t.test('SD-01 all streams of all workers end properly after SIGTERM, and so do a
   const pids = [gateway.pid, ...(await status()).workers.map(({ pid }) => pid)]
   const streams = await Promise.all(Array.from({ length: 20 }, () => gateway.chat({ ...request, stream: true })))
   const exit = gateway.kill('SIGTERM')
-  while ((await gateway.admin('GET', '/ready')).status !== 503);
+  while ((await gateway.admin('GET', '/ready')).status !== 503) await pause()
   t.equal(metric(await gateway.metrics(), 'gateway_requests_in_flight'), 20)
   await upstream.release('a')
   for (const stream of streams) {
@@ -464,7 +466,7 @@ t.test('SD-02, SD-03 what lasts too long ends with an error, and sooner after a 
     const at = performance.now()
     const exit = gateway.kill('SIGTERM')
     if (hurried) {
-      while ((await gateway.admin('GET', '/ready')).status !== 503);
+      while ((await gateway.admin('GET', '/ready')).status !== 503) await pause()
       gateway.signal('SIGTERM')
     }
     for (const stream of streams) {

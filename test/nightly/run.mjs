@@ -44,6 +44,7 @@ const long = {
   'test/e2e/hostile.test.ts': {},
   'test/e2e/mcp.test.ts': {},
   'test/e2e/mcp-usage.test.ts': {},
+  'test/e2e/money-limits.test.ts': {},
   'test/e2e/nodes.test.ts': {},
   'test/e2e/nodes-operations.test.ts': {},
   'test/e2e/nodes-shared.test.ts': {},
