@@ -21,8 +21,8 @@ const WHOLE = [
 const ALONE = ['stores/workers.test.ts', 'policy/stores.test.ts', 'stores/stores.test.ts']
 
 /**
- * End-to-end files that share a process, by the name of its entry; those of wires, plain and policy share a gateway too. A
- * file that measures its process, or changes what all of it shares, has a process of its own.
+ * End-to-end files, and those of `cli`, that share a process, by the name of its entry; those of wires, plain and policy
+ * share a gateway too. A file that measures its process, or changes what all of it shares, has a process of its own.
  */
 export const families = {
   'e2e-wires': ['accounts', 'agents', 'matrix', 'prefixes', 'requests', 'thinking'],
@@ -42,9 +42,16 @@ export const families = {
   'e2e-ai-sdk': ['ai-sdk', 'ai-sdk-clients'],
   'e2e-browser': ['oauth-browser', 'video-browser'],
   'e2e-local': ['local-engines', 'rerank', 'route-table', 'slow-and-partial'],
+  'e2e-virtual': ['virtual-endpoints', 'virtual-failover', 'virtual-limits', 'virtual-models'],
+  'e2e-models': ['litellm-compat', 'mirrors', 'model-patterns', 'presets', 'unavailable-models'],
+  'e2e-limits': ['end-users', 'limits-at-endpoints', 'money-limits', 'rate-limits'],
+  'e2e-access': ['access', 'content', 'credentials', 'egress', 'identities', 'jwt', 'secrets'],
+  cli: ['accounts', 'commands', 'complete', 'doctor', 'models-sync', 'oauth', 'requests'],
 }
 const familyOf = new Map(
-  Object.entries(families).flatMap(([name, files]) => files.map(file => [`e2e/${file}.test.ts`, name])),
+  Object.entries(families).flatMap(([name, files]) =>
+    files.map(file => [`${name === 'cli' ? name : 'e2e'}/${file}.test.ts`, name]),
+  ),
 )
 
 const isIn = (path, name) => path === name || path.startsWith(`${name}/`)
