@@ -1,6 +1,7 @@
 /** Starts the simulated provider of `upstream/server.mjs`, scripts it and reads its record. */
 import { createHash } from 'node:crypto'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { Agent, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -160,7 +161,9 @@ export async function startUpstream(t: Scope, options: { key?: string | string[]
   const recordFile = join(dir, 'record.jsonl')
   const keys = [options.key ?? []].flat().flatMap(key => ['--key', key])
   const child = new Child(server, ['--record', recordFile, ...keys], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const agent = new Agent({ keepAlive: true })
   t.teardown(async () => {
+    agent.destroy()
     await child.kill('SIGTERM')
     await rm(dir, { recursive: true })
   })
@@ -170,10 +173,9 @@ export async function startUpstream(t: Scope, options: { key?: string | string[]
   async function control(method: string, path: string, query: Record<string, unknown> = {}, body?: unknown) {
     const search = new URLSearchParams()
     for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value))
-    const init = body === undefined ? { method } : { method, body: JSON.stringify(body) }
-    const response = await fetch(`${origin}${path}?${search}`, init)
-    const answer: unknown = await response.json()
-    if (!response.ok) throw new Error(`upstream: ${(answer as { error: string }).error}`)
+    const { status, text } = await called(agent, method, `${origin}${path}?${search}`, JSON.stringify(body))
+    const answer: unknown = JSON.parse(text)
+    if (status !== 200) throw new Error(`upstream: ${(answer as { error: string }).error}`)
     return answer
   }
   const prefixOf = (prefix?: string) => (prefix === undefined ? {} : { prefix: normal(prefix) })
@@ -201,6 +203,23 @@ export async function startUpstream(t: Scope, options: { key?: string | string[]
       return child.exited
     },
   }
+}
+
+/** Sends a request; `fetch` would take a sixth of the time of tests that script many answers. */
+function called(agent: Agent, method: string, url: string, body?: string): Promise<{ status: number; text: string }> {
+  return new Promise((resolve, reject) => {
+    const sent = request(url, { method, agent }, response => {
+      let text = ''
+      response.setEncoding('utf8').on('data', (piece: string) => {
+        text += piece
+      })
+      response.once('end', () => resolve({ status: response.statusCode!, text }))
+      response.once('error', reject)
+    })
+    // The server may close a connection that was kept just when it is used again.
+    sent.once('error', error => (sent.reusedSocket ? resolve(called(agent, method, url, body)) : reject(error)))
+    sent.end(body)
+  })
 }
 
 /** A secret's form in the record: enough to tell two keys apart. */
