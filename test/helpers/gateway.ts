@@ -1,6 +1,6 @@
 /** Runs the built gateway as an operator would: in its own process and folder. */
 import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -100,6 +100,20 @@ export const manifest = (id: string, given: Tree): Tree => ({
   ...given,
 })
 
+const DATABASE = '../data/gateway.db'
+let template: Promise<string> | undefined
+/** Makes a database as a start in an empty folder leaves it, without organizations; the processes of a run share it. */
+async function makeTemplate(folder: string): Promise<string> {
+  const path = join(folder, 'new.db')
+  if (!existsSync(path)) {
+    const { openSqlite } = await import('../../src/stores/sqlite/index.ts')
+    const own = join(folder, `new-${process.pid}.db`)
+    await openSqlite(own).close()
+    await rename(own, path)
+  }
+  return path
+}
+
 /** Writes the files, starts the gateway and resolves when it is ready. Kills it when the test ends. */
 export async function startGateway(t: Scope, options: GatewayOptions): Promise<Gateway> {
   const command = join(root, 'bin/gateway.js')
@@ -111,6 +125,12 @@ export async function startGateway(t: Scope, options: GatewayOptions): Promise<G
   const settings = await settingsOf(options)
   const tokenPath = join(dirname(resolve(dir, 'config', settings.stores.sqlite)), 'admin.token')
   await writeFiles(dir, settings, options)
+  const run = process.env.COMPILED_TESTS
+  if (run !== undefined && settings.stores.sqlite === DATABASE && settings.stores.postgres === undefined) {
+    // The migrations take a tenth of the time of a start. `e2e/start.test.ts` begins with empty folders.
+    template ??= makeTemplate(run)
+    await copyFile(await template, join(dir, 'data/gateway.db'))
+  }
 
   let child: Child
   let ready: Ready
@@ -212,13 +232,16 @@ export async function startGateway(t: Scope, options: GatewayOptions): Promise<G
 }
 
 /** The settings of `gateway.yaml`: own ports and stores, everything else as shipped. */
-async function settingsOf({ config = {}, chains }: GatewayOptions): Promise<Tree & { stores: { sqlite: string } }> {
+async function settingsOf({
+  config = {},
+  chains,
+}: GatewayOptions): Promise<Tree & { stores: { sqlite: string; postgres?: unknown } }> {
   const shipped = parse(await readFile(join(root, 'config/gateway.yaml'), 'utf8')) as Tree
   // A test that sets options of `route` tests routing.
   const routes = Object.values((config.endpoints ?? {}) as Record<string, Tree>).some(filters => 'route' in filters)
   const base = {
     server: { listen: '127.0.0.1:0', admin: '127.0.0.1:0', drain: '3s' },
-    stores: { sqlite: '../data/gateway.db' },
+    stores: { sqlite: DATABASE },
     catalog: { models: './models.d', providers: '../providers.d' },
     chains: steady((chains ?? shipped.chains) as Record<string, unknown[]>, routes ? UNSHED : { ...UNSHED, ...STEADY }),
     endpoints: shipped.endpoints,
