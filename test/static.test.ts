@@ -7,52 +7,37 @@ import ts from 'typescript'
 import { cpuMs } from './helpers/cpu.ts'
 import { sourceFiles, textOf } from './helpers/sources.ts'
 
-/** Calls `visit` with every node of every file. */
-function everyNode(visit: (node: ts.Node, file: string, text: string) => void): void {
-  for (const file of sourceFiles) {
-    const source = ts.createSourceFile(file, textOf(file), ts.ScriptTarget.ES2023)
-    const walk = (node: ts.Node): void => {
-      visit(node, file, node.getText(source))
-      ts.forEachChild(node, walk)
-    }
-    ts.forEachChild(source, walk)
-  }
-}
+/** Called with every node of every file, which are parsed once for all tests. */
+const visits: ((node: ts.Node, file: string, text: string) => void)[] = []
 
-t.test('SI-18 nothing that was sent is run: no eval, no Function, no shell, no pattern of its own', async t => {
-  const found: string[] = []
-  everyNode((node, file, text) => {
-    if (ts.isCallExpression(node) && ts.isIdentifier(node.expression)) {
-      if (['eval', 'Function', 'exec', 'execSync'].includes(node.expression.text))
-        found.push(`${file}: ${text.slice(0, 60)}`)
-      const pattern = node.arguments[0]
-      if (node.expression.text === 'RegExp' && pattern && !ts.isStringLiteral(pattern)) found.push(`${file}: ${text}`)
-    }
-    if (ts.isNewExpression(node) && ts.isIdentifier(node.expression)) {
-      if (node.expression.text === 'Function') found.push(`${file}: ${text.slice(0, 60)}`)
-      const pattern = node.arguments?.[0]
-      const constant = pattern && (ts.isStringLiteral(pattern) || ts.isNoSubstitutionTemplateLiteral(pattern))
-      if (node.expression.text === 'RegExp' && !constant) found.push(`${file}: ${text}`)
-    }
-    // An operator may start one of a few tools, by name, and lists commands that print secrets.
-    const starts = ['src/cli/start-tool.ts', 'src/references/command.ts']
-    if (ts.isImportDeclaration(node) && /child_process|node:vm/.test(text) && !starts.includes(file))
-      found.push(`${file}: ${text}`)
-    // A thread runs a file of ours, not a text.
-    if (ts.isPropertyAssignment(node) && ts.isIdentifier(node.name) && node.name.text === 'eval') {
-      found.push(`${file}: ${text}`)
-    }
-  })
-  t.strictSame(found, [])
+const running: string[] = []
+visits.push((node, file, text) => {
+  if (ts.isCallExpression(node) && ts.isIdentifier(node.expression)) {
+    if (['eval', 'Function', 'exec', 'execSync'].includes(node.expression.text))
+      running.push(`${file}: ${text.slice(0, 60)}`)
+    const pattern = node.arguments[0]
+    if (node.expression.text === 'RegExp' && pattern && !ts.isStringLiteral(pattern)) running.push(`${file}: ${text}`)
+  }
+  if (ts.isNewExpression(node) && ts.isIdentifier(node.expression)) {
+    if (node.expression.text === 'Function') running.push(`${file}: ${text.slice(0, 60)}`)
+    const pattern = node.arguments?.[0]
+    const constant = pattern && (ts.isStringLiteral(pattern) || ts.isNoSubstitutionTemplateLiteral(pattern))
+    if (node.expression.text === 'RegExp' && !constant) running.push(`${file}: ${text}`)
+  }
+  // An operator may start one of a few tools, by name, and lists commands that print secrets.
+  const starts = ['src/cli/start-tool.ts', 'src/references/command.ts']
+  if (ts.isImportDeclaration(node) && /child_process|node:vm/.test(text) && !starts.includes(file))
+    running.push(`${file}: ${text}`)
+  // A thread runs a file of ours, not a text.
+  if (ts.isPropertyAssignment(node) && ts.isIdentifier(node.name) && node.name.text === 'eval') {
+    running.push(`${file}: ${text}`)
+  }
 })
 
-t.test('deadlines are timers that are referenced, never signals that can be collected before their time', async t => {
-  const found: string[] = []
-  everyNode((node, file, text) => {
-    if (ts.isPropertyAccessExpression(node) && /^AbortSignal\.(?:timeout|any)$/.test(text))
-      found.push(`${file}: ${text}`)
-  })
-  t.strictSame(found, [])
+const signals: string[] = []
+visits.push((node, file, text) => {
+  if (ts.isPropertyAccessExpression(node) && /^AbortSignal\.(?:timeout|any)$/.test(text))
+    signals.push(`${file}: ${text}`)
 })
 
 const SIZE = 64 * 1024
@@ -87,11 +72,30 @@ const repeated = [
 /** Of what only the operator, a provider or this code itself writes; their time grows with the square of a length. */
 const trusted = new Set(['src/cli/operation.ts', 'src/cli/io.ts', 'src/lib/printable.ts'])
 
+const patterns = new Map<string, string>()
+visits.push((node, file, text) => {
+  if (ts.isRegularExpressionLiteral(node) && !trusted.has(file)) patterns.set(text, file)
+})
+
+for (const file of sourceFiles) {
+  const source = ts.createSourceFile(file, textOf(file), ts.ScriptTarget.ES2023)
+  const walk = (node: ts.Node): void => {
+    const text = node.getText(source)
+    for (const visit of visits) visit(node, file, text)
+    ts.forEachChild(node, walk)
+  }
+  ts.forEachChild(source, walk)
+}
+
+t.test('SI-18 nothing that was sent is run: no eval, no Function, no shell, no pattern of its own', async t => {
+  t.strictSame(running, [])
+})
+
+t.test('deadlines are timers that are referenced, never signals that can be collected before their time', async t => {
+  t.strictSame(signals, [])
+})
+
 t.test('MF-19 no pattern takes long over any text', async t => {
-  const patterns = new Map<string, string>()
-  everyNode((node, file, text) => {
-    if (ts.isRegularExpressionLiteral(node) && !trusted.has(file)) patterns.set(text, file)
-  })
   t.ok(patterns.size > 50, `${patterns.size} patterns`)
   for (const [text, file] of patterns) {
     const end = text.lastIndexOf('/')
