@@ -1,6 +1,6 @@
 /** What the store tests work on: fresh stores and a clock; of SQLite also a connection that sees behind the ports. */
 import { createHash, randomBytes } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { HoldRequest, Principal, RequestRow, Stores } from '../../src/core/ports.ts'
@@ -77,12 +77,21 @@ export function readersOf(db: Sqlite, clock?: () => number) {
   }
 }
 
-/** Stores on a database in memory, which no other connection can open: their writes wait for no disk. */
+/** A folder of memory on Linux, where a copy of a new database takes a tenth of the time of its migrations. */
+const MEMORY = '/dev/shm'
+
+/** Stores on a database in memory: their writes wait for no disk. */
 export function memorySubject(t: Scope): Subject {
   const clock = { now: NOON }
   const ring = new Keyring({ given: randomBytes(32).toString('base64url'), file: '' })
-  const stores = openSqlite(':memory:', { now: () => clock.now, keyring: () => ring })
-  t.teardown(() => stores.close())
+  const folder = existsSync(MEMORY) ? mkdtempSync(join(MEMORY, 'gateway-stores-')) : undefined
+  const path = folder ? join(folder, 'gateway.db') : ':memory:'
+  if (folder) writeFileSync(path, newFile)
+  const stores = openSqlite(path, { now: () => clock.now, keyring: () => ring })
+  t.teardown(async () => {
+    await stores.close()
+    if (folder) rmSync(folder, { recursive: true })
+  })
   return { ...stores, clock, organization: organizationsIn(stores) }
 }
 
