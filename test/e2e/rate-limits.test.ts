@@ -1,11 +1,14 @@
-/** Limits of every kind under two hundred requests at once (docs/rate-limits.md). */
+/** Limits of every kind under a hundred requests at once (docs/rate-limits.md). */
 import t from 'tap'
 import { type RateKind, rateKinds, windowKinds } from '../../src/limits/kinds.ts'
 import { commandsOf } from '../helpers/commands.ts'
 import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
+import { runs } from '../helpers/runs.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
 const upstream = await startUpstream(t, { key: upstreamSecret })
+/** More than any limit below admits. */
+const AT_ONCE = runs(200, 2)
 const usage = { prompt: 5, completion: 10 }
 /** Tokens of one request. */
 const ESTIMATE = 15
@@ -58,11 +61,11 @@ const ask = async (model: string, more: object = {}) => {
 }
 
 for (const kind of rateKinds) {
-  t.test(`two hundred requests at once pass the limit ${kind} by at most one, and each refusal names it`, async t => {
+  t.test(`${AT_ONCE} requests at once pass the limit ${kind} by at most one, and each refusal names it`, async t => {
     await upstream.reset()
     const isPlace = kind === 'concurrency'
     await upstream.script('a', [{ text: 'Hello', usage, ...(isPlace && { hold: 0 }) }])
-    const asked = Array.from({ length: 200 }, () => ask(`m-${kind}`))
+    const asked = Array.from({ length: AT_ONCE }, () => ask(`m-${kind}`))
     if (isPlace) {
       await upstream.record('a', { requests: most(kind) })
       await Promise.any(
@@ -73,7 +76,7 @@ for (const kind of rateKinds) {
     const answers = await Promise.all(asked)
     const served = answers.filter(({ status }) => status === 200)
     const refused = answers.filter(({ status }) => status === 429)
-    t.equal(served.length + refused.length, 200)
+    t.equal(served.length + refused.length, AT_ONCE)
     t.ok(refused.length > 0, 'some are refused')
     const counted = served.length * unitsOf(kind)
     if (isPlace) t.ok(counted >= most(kind), `${counted}`)

@@ -54,6 +54,7 @@ const long = {
   'test/e2e/protocol.test.ts': {},
   // With litellm.
   'test/e2e/python.test.ts': {},
+  'test/e2e/rate-limits.test.ts': {},
   'test/e2e/reconfigure.test.ts': {},
   'test/e2e/reload.test.ts': {},
   'test/e2e/scale.test.ts': {},
