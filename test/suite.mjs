@@ -21,7 +21,7 @@ const WHOLE = [
 const ALONE = ['stores/workers.test.ts', 'policy/stores.test.ts', 'stores/stores.test.ts']
 
 /**
- * End-to-end files, and those of `cli`, that share a process, by the name of its entry; those of wires, plain and policy
+ * Files that share a process, by the name of its entry, which begins with their folder; those of wires, plain and policy
  * share a gateway too. A file that measures its process, or changes what all of it shares, has a process of its own.
  */
 export const families = {
@@ -46,11 +46,16 @@ export const families = {
   'e2e-models': ['litellm-compat', 'mirrors', 'model-patterns', 'presets', 'unavailable-models'],
   'e2e-limits': ['end-users', 'limits-at-endpoints', 'money-limits', 'rate-limits'],
   'e2e-access': ['access', 'content', 'credentials', 'egress', 'identities', 'jwt', 'secrets'],
+  // One server serves them, and the other tests of stores need not wait for them.
+  'stores-postgres': [
+    ...['money-model', 'postgres', 'postgres-copy', 'postgres-jobs', 'postgres-ledger', 'postgres-money'],
+    ...['postgres-stores', 'postgres-storm'],
+  ],
   cli: ['accounts', 'commands', 'complete', 'doctor', 'models-sync', 'oauth', 'requests'],
 }
 const familyOf = new Map(
   Object.entries(families).flatMap(([name, files]) =>
-    files.map(file => [`${name === 'cli' ? name : 'e2e'}/${file}.test.ts`, name]),
+    files.map(file => [`${name.split('-', 1)[0]}/${file}.test.ts`, name]),
   ),
 )
 
