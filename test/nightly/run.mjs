@@ -47,6 +47,7 @@ const long = {
   'test/e2e/money-limits.test.ts': {},
   'test/e2e/nodes.test.ts': {},
   'test/e2e/nodes-operations.test.ts': {},
+  'test/e2e/nodes-postgres.test.ts': {},
   'test/e2e/nodes-shared.test.ts': {},
   'test/e2e/nodes-kills.test.ts': { NODE_KILLS: '100' },
   'test/e2e/overload.test.ts': {},
