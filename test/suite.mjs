@@ -46,11 +46,9 @@ export const families = {
   'e2e-models': ['litellm-compat', 'mirrors', 'model-patterns', 'presets', 'unavailable-models'],
   'e2e-limits': ['end-users', 'limits-at-endpoints', 'money-limits', 'rate-limits'],
   'e2e-access': ['access', 'content', 'credentials', 'egress', 'identities', 'jwt', 'secrets'],
-  // One server serves them, and the other tests of stores need not wait for them.
-  'stores-postgres': [
-    ...['money-model', 'postgres', 'postgres-copy', 'postgres-jobs', 'postgres-ledger', 'postgres-money'],
-    ...['postgres-stores', 'postgres-storm'],
-  ],
+  // Each has a PostgreSQL server, and half of the time of both.
+  'stores-contracts': ['postgres-money', 'postgres-stores'],
+  'stores-postgres': ['money-model', 'postgres', 'postgres-copy', 'postgres-jobs', 'postgres-ledger', 'postgres-storm'],
   cli: ['accounts', 'commands', 'complete', 'doctor', 'models-sync', 'oauth', 'requests'],
 }
 const familyOf = new Map(
