@@ -25,8 +25,8 @@ interface Drained {
 }
 
 const SWEEP_MS = 100
-/** Connections that are accepted after the delay: as many as the system keeps waiting, and some more. */
-const MAX_ACCEPT_TURNS = 4_000
+/** Time after the delay for connections that wait to be accepted. Without a bound, a balancer that sends on would never let it end. */
+const ACCEPT_MS = 5_000
 /** Time for aborted requests to write their end and to be charged and stored. */
 const HARD_MS = 10_000
 /** For clients to take the last that was said to them. */
@@ -79,7 +79,8 @@ async function acceptWaiting(server: Server): Promise<void> {
   let accepted = 0
   const count = () => accepted++
   server.on('connection', count)
-  for (let idle = 0, turns = 0; idle < 3 && turns < MAX_ACCEPT_TURNS; turns++) {
+  const end = performance.now() + ACCEPT_MS
+  for (let idle = 0; idle < 3 && performance.now() < end; ) {
     const before = accepted
     await turn()
     idle = accepted === before ? idle + 1 : 0
