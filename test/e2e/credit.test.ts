@@ -194,11 +194,11 @@ t.test('an answer with more calls than are passed on is tried once, and paid', a
   t.ok(balance < 1, `left: ${balance}`)
 })
 
-/** Sends a request and leaves when `moment` has come. */
+/** Sends a request and leaves when `moment` has come. `said` resolves when the answer so far matches. */
 async function leave(
   as: Record<string, string>,
   body: Tree,
-  moment: () => Promise<unknown>,
+  moment: (said: (pattern: RegExp) => Promise<void>) => Promise<unknown>,
   path = '/v1/chat/completions',
 ): Promise<void> {
   const sent = httpRequest(gateway.url + path, {
@@ -206,10 +206,24 @@ async function leave(
     headers: { 'content-type': 'application/json', ...as },
   })
   sent.on('error', () => undefined)
-  sent.on('response', response => response.on('error', () => undefined).resume())
+  let [text, more] = ['', () => {}]
+  sent.on('response', response => {
+    response.setEncoding('utf8').on('error', () => undefined)
+    response.on('data', (piece: string) => {
+      text += piece
+      more()
+    })
+  })
+  const said = async (pattern: RegExp) => {
+    while (!pattern.test(text)) {
+      await new Promise<void>(resolve => {
+        more = resolve
+      })
+    }
+  }
   const closed = new Promise(resolve => sent.on('close', resolve))
   sent.end(JSON.stringify(body))
-  await moment()
+  await moment(said)
   sent.destroy()
   await closed
 }
@@ -252,10 +266,11 @@ t.test('a caller that leaves early pays for what the provider has done', async t
       ...blocks,
     ].map(frame => `event: ${frame.type}\ndata: ${JSON.stringify(frame)}\n\n`)
     await upstream.reset()
-    await upstream.script('b', [{ headers: { 'content-type': 'text/event-stream' }, raw: frames, hold: 5 }])
+    await upstream.script('b', [{ headers: { 'content-type': 'text/event-stream' }, raw: frames, hold: 6 }])
     const own = await tenant('5')
     const reading = { ...asked, model: 'reader', max_tokens: 9, ...asks }
-    await leave(own.as, reading, () => upstream.record('b', { chunks: 5 }), path)
+    // The text after it shows that the gateway has seen what was read.
+    await leave(own.as, reading, said => said(/"a"/), path)
     await upstream.release('b')
     const { balance: left } = await settled(own)
     t.ok(5 - left > 0.1 && 5 - left < 0.13, `what ${name} has read costs ${5 - left}`)
