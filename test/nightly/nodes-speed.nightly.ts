@@ -15,7 +15,7 @@ import { serverMs } from './server-cpu.ts'
 const NODES = 3
 /** Alternating ones, lest a moment of the machine hits one side only. */
 const RUNS = 5
-const PER_SECOND = 500
+const PER_SECOND = Number(process.env.NODES_RPS ?? 500)
 const RUN_MS = 4_000
 const WARM_UP = 6_000
 /** Requests of a run of each node, and how many of them at a time. */
