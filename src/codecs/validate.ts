@@ -41,8 +41,7 @@ export function validator<T>(schema: Schema<T>): Validator<T> {
     const check = prepare()
     if (check(body)) return undefined
     // Few clients write nulls where the schema has none, so only their bodies are walked.
-    dropNulls(body, schema.json)
-    return check(body) ? undefined : explain(check.errors ?? [])
+    return dropNulls(body, schema.json) && check(body) ? undefined : explain(check.errors ?? [])
   }
   const validate = (body: unknown) => {
     const found = issue(body)
