@@ -46,6 +46,7 @@ interface Purse {
 /** A filter on a ledger that notes what it is asked, and fails or refuses where it is told to. */
 function make(fails?: Act | 'insufficient', purse?: Purse) {
   const log: string[] = []
+  const clock = { now: 5000 }
   const act = async (name: Act, note = '') => {
     log.push(`${name}${note}`)
     if (name === fails) throw errors.billingUnavailable(new Error('disk full'))
@@ -59,7 +60,7 @@ function make(fails?: Act | 'insufficient', purse?: Purse) {
   }
   const shown = (row: RequestRow) => ` ${row.outcome} ${row.status} ${row.cost}${row.estimated ? ' estimated' : ''}`
   const services = {
-    now: () => 5000,
+    now: () => clock.now,
     ledger: {
       hold: async ({ amount, least }: HoldRequest) => {
         await act('hold', ` ${amount}`)
@@ -86,6 +87,7 @@ function make(fails?: Act | 'insufficient', purse?: Purse) {
   }
   return {
     log,
+    clock,
     filter: billing.create(
       { stream_hold: 100, least_output: 10, hold_unmeasured: true, storage: '0.01' },
       services as unknown as Services,
@@ -986,4 +988,27 @@ t.test('a row holds facts only, and the source only when it is harmless', async 
     ['', null],
   ]
   for (const [given, kept] of sources) t.equal(row({ 'x-source': given }).source, kept, given)
+})
+
+t.test('a stream that nobody reads or ends is looked at until its hold has expired', async t => {
+  const looks: (() => void)[] = []
+  const ended: unknown[] = []
+  t.intercept(globalThis, 'setInterval', {
+    value: (look: (of: unknown) => void, _ms: number, of: unknown) => {
+      looks.push(() => look(of))
+      return { unref: () => 'timer' }
+    },
+  })
+  t.intercept(globalThis, 'clearInterval', { value: (timer: unknown) => void ended.push(timer) })
+  const { filter, clock } = make()
+  const supports: Mapping['supports'] = new Set(['streaming'])
+  const to = target({ mapping: { price, supports, maxOutput: 100 } })
+  const ex = exchange({ request: { ...request, stream: true }, target: to, principal, signal: new Cancellation() })
+  await filter.handle!(ex, async () => ({ status: 200, headers: [], events: eventsOf([text('Hi')]) }))
+  t.equal(looks.length, 1)
+  looks[0]!()
+  t.strictSame(ended, [])
+  clock.now += 24 * 3_600_000
+  looks[0]!()
+  t.strictSame(ended, ['timer'])
 })

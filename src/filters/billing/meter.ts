@@ -14,9 +14,9 @@ const EVERY_MS = 2_000
 /** A hold grows when so much of its last step is left. */
 const MARGIN = 1 / 4
 
-type Wanted = Pick<HoldRequest, 'principal' | 'allowance'>
+type Wanted = Pick<HoldRequest, 'principal' | 'allowance' | 'expiresAt'>
 
-const look = (meter: Meter) => void meter.look()
+const look = (meter: Meter): void => void meter.look()
 
 /** One running stream, until its `end`. Nothing else may change its hold. */
 export class Meter {
@@ -27,7 +27,7 @@ export class Meter {
   readonly #estimate: Estimate | undefined
   readonly #wanted: Wanted
   readonly #step: number
-  readonly #services: Pick<Services, 'ledger' | 'log'>
+  readonly #services: Pick<Services, 'ledger' | 'log' | 'now'>
   /** Tokens of the answer, all choices together, that the hold pays for. */
   #covered = 0
   #growing: Promise<void> | undefined
@@ -44,7 +44,7 @@ export class Meter {
     estimate: Estimate | undefined,
     wanted: Wanted,
     step: number,
-    services: Pick<Services, 'ledger' | 'log'>,
+    services: Pick<Services, 'ledger' | 'log' | 'now'>,
   ) {
     this.#ex = ex
     this.#estimate = estimate
@@ -86,6 +86,8 @@ export class Meter {
 
   /** To be called now and then: what is not seen of an answer costs, too. */
   async look(): Promise<void> {
+    // Nobody has ended it: its hold is an orphan.
+    if (this.#services.now() > this.#wanted.expiresAt) this.end()
     if (this.stopped) return
     const { usage, cost } = this.#ex.meter.soFar
     if (this.#ex.meter.hasContent && usage.completion !== this.#noted) {
