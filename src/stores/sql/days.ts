@@ -55,7 +55,7 @@ const ADD = `
     .join(' UNION ALL')}
   ) AS labeled WHERE true GROUP BY ${KEY}
   ON CONFLICT (${KEY}) DO UPDATE SET ${summed.map(name => `${name} = usage_labels.${name} + excluded.${name}`).join(', ')}`
-/** No part has more rows than the limit, which only tells PostgreSQL to read them by the primary key. */
+/** No part has more rows than the limit. It only has PostgreSQL read them by the primary key. */
 const ADD_PART = `WITH part AS (SELECT * ${PART} ORDER BY ${ORDER} LIMIT ${AT_ONCE}) ${ADD}`
 const KEEP = 'UPDATE usage_days SET state = $2 WHERE day = $1'
 

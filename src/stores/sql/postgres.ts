@@ -61,7 +61,7 @@ export function openPool({ url, max, warn }: PoolOptions): pg.Pool {
     query_timeout: STATEMENT_MS,
     application_name: 'model-gateway',
     types: { getTypeParser },
-    // Compiling the plan of a query takes longer than it saves. Behind PgBouncer, some connections may be without it.
+    // Compiling a plan takes longer than it saves. Behind PgBouncer some connections may compile all the same.
     onConnect: client => client.query('SET jit = off'),
     allowExitOnIdle: true,
   })
@@ -87,7 +87,7 @@ const dialect: Dialect = {
   elementsOf: array => `SELECT json_array_elements_text(CAST(${array} AS json))`,
   joinFirst: (table, from) => `CROSS JOIN LATERAL (SELECT * FROM ${from}) AS ${table}`,
   // Without an offset it is an ordinary join, for which PostgreSQL would read the whole table.
-  joinEach: (table, condition) => `CROSS JOIN LATERAL (SELECT * FROM ${table} WHERE ${condition} OFFSET 0) AS ${table}`,
+  joinEach: (table, where) => `CROSS JOIN LATERAL (SELECT * FROM ${table} WHERE ${where} OFFSET 0) AS ${table}`,
 }
 
 /** Within a transaction. */

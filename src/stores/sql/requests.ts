@@ -32,7 +32,7 @@ const pageOf = (part: string): string => `
   ORDER BY id DESC LIMIT CAST($14 AS bigint)`
 const newestOf = (rows: string): string => `${rows} AND ${RANGE} ORDER BY id DESC LIMIT CAST($3 AS bigint)`
 const PAGE = pageOf(newestOf('SELECT * FROM requests WHERE true'))
-/** Ids of a label, and whether they have another one. In one statement with their rows, PostgreSQL read all days. */
+/** Ids of a label, and whether they have another one. Together with their rows, PostgreSQL would read all days. */
 const LABELED = `
   SELECT id, CAST($5 AS text) IS NULL
     OR (SELECT count(*) FROM request_labels AS other WHERE label = $5 AND other.id = labeled.id) = 1 AS passes
@@ -101,8 +101,10 @@ export class SqlRequests implements RequestLogStore {
       ...[status ?? null, errorCode ?? null, slower ?? null, dearer ?? null, endedSince ?? null, limit],
     ]
     const labeled = label === undefined ? undefined : await this.#sql.query<Labeled>(LABELED, [...range, label, other])
-    const ids = labeled && [JSON.stringify(labeled.filter(({ passes }) => passes).map(({ id }) => id))]
-    const found = await this.#sql.query<StoredRow>(ids ? this.#pageOfIds : PAGE, [...range, ...values, ...(ids ?? [])])
+    const ids = labeled?.filter(({ passes }) => passes).map(({ id }) => id)
+    const found = await (ids
+      ? this.#sql.query<StoredRow>(this.#pageOfIds, [...range, ...values, JSON.stringify(ids)])
+      : this.#sql.query<StoredRow>(PAGE, [...range, ...values]))
     const rows = found.map(shownOf)
     if (rows.length === limit) return { rows, next: rows.at(-1)!.id }
     const last = labeled

@@ -51,7 +51,10 @@ const IN_SCOPE = `
     AND (CAST($2 AS text) IS NULL OR project_id = $2)
     AND (CAST($3 AS text) IS NULL OR key_id = $3)`
 type DayLabel = 'provider' | 'model' | 'app'
-/** Each label has all requests; of the providers there are fewest. `IS TRUE`: as a join, PostgreSQL may read it for each day. */
+/**
+ * Each label has all requests; of the providers there are fewest. Without `IS TRUE`, PostgreSQL joins days and labels. It
+ * may then read all labels once for each day.
+ */
 const ofDays = (label: DayLabel): string => `
   FROM usage_labels WHERE label = '${label}' AND day >= $4 AND day < $5
     AND (day IN (SELECT day FROM days)) IS TRUE ${IN_SCOPE}`

@@ -101,7 +101,7 @@ const alerts = `
   ALTER TABLE job_events DROP CONSTRAINT job_events_job_id_fkey;
 `
 
-/** Makes the day of a late sum stale, `unless` it is: versions of one transaction make each next change slower. */
+/** Makes the day of a late sum stale. `unless`: many versions of its row in one transaction make each further one slower. */
 const lateUsage = (unless = '') => `
   CREATE OR REPLACE FUNCTION late_usage_v1() RETURNS trigger LANGUAGE plpgsql AS $$
   BEGIN
