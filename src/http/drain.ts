@@ -25,7 +25,7 @@ interface Drained {
 }
 
 const SWEEP_MS = 100
-/** Time after the delay for connections that wait to be accepted. Without a bound, a balancer that sends on would never let it end. */
+/** Time after the delay for connections that wait to be accepted. A balancer that sends on would otherwise never let it end. */
 const ACCEPT_MS = 5_000
 /** Time for aborted requests to write their end and to be charged and stored. */
 const HARD_MS = 10_000
