@@ -2,5 +2,5 @@ import { setTimeout } from 'node:timers/promises'
 
 const PAUSE_MS = 20
 
-/** A pause between two looks at another process, which would have less of the processor without it. */
+/** Pauses between two looks at another process, which nothing here is told about. Without it, that process has less CPU. */
 export const pause = (): Promise<void> => setTimeout(PAUSE_MS)

@@ -22,6 +22,7 @@ const WARM_UP = 6_000
 const [COUNT, AT_ONCE] = [3_000, 64]
 const BODY = question('test')
 
+/** Without these servers there is nothing to measure. */
 const options = { skip: withoutPostgres || needsRedis.skip, timeout: 1_800_000 }
 
 t.test(`PostgreSQL and Redis at ${PER_SECOND} requests a second`, options, async t => {
