@@ -990,7 +990,7 @@ t.test('a row holds facts only, and the source only when it is harmless', async 
   for (const [given, kept] of sources) t.equal(row({ 'x-source': given }).source, kept, given)
 })
 
-t.test('a stream that nobody reads or ends is looked at until its hold has expired', async t => {
+t.test('a stream whose events are neither read nor ended is looked at until its hold has expired', async t => {
   const looks: (() => void)[] = []
   const ended: unknown[] = []
   t.intercept(globalThis, 'setInterval', {

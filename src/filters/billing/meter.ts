@@ -86,7 +86,7 @@ export class Meter {
 
   /** To be called now and then: what is not seen of an answer costs, too. */
   async look(): Promise<void> {
-    // Nobody has ended it: its hold is an orphan.
+    // Nothing has ended it, and its hold is an orphan.
     if (this.#services.now() > this.#wanted.expiresAt) this.end()
     if (this.stopped) return
     const { usage, cost } = this.#ex.meter.soFar
