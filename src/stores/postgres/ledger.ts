@@ -16,7 +16,7 @@ import type { JobLedger } from '../sql/jobs/table.ts'
 import { isDataError, isLost, PostgresSql } from '../sql/postgres.ts'
 import type { Sql } from '../sql/sql.ts'
 import { Batches, type Outcome } from './batches.ts'
-import { flush, type Telling } from './flush.ts'
+import { askedOf, flush, standingsOf, type Telling, type Told } from './flush.ts'
 import {
   beginLimits,
   countedOf,
@@ -44,6 +44,11 @@ interface Settling extends Telling {
 /** Result of a settlement; it has a state where that was asked for. */
 interface Settled {
   readonly standing: MoneyState | undefined
+}
+/** Result of `settle_v2`. */
+interface SettledRow {
+  readonly settled: readonly number[]
+  readonly told: Told | null
 }
 interface Extending {
   readonly hold: Hold
@@ -257,16 +262,16 @@ export class PostgresLedger implements Ledger {
     })
   }
 
-  /** Commits without the disk, so that the rows are free for others, then waits for the disk once for all. */
+  /** Commits without the disk, then waits for it once for all. */
   async #settlePlain(ends: readonly Settling[]): Promise<Outcome<Settled | undefined>[]> {
     const rows = ends.map(({ hold, row }, n) => {
       return { ...settlementOf(row, paymentOf(hold.funds, row)), hold_id: hold.id, n }
     })
-    const values = [jsonOf(rows), this.#options.now?.() ?? null]
-    const [settled, standings] = await this.#again(async () => {
-      const [row] = await this.#sql.query<{ settled: number[] }>('SELECT settle_v1($1, $2) AS settled', values)
-      return [new Set(row!.settled), await flush(this.#sql, ends)] as const
-    })
+    const values = [jsonOf(rows), this.#options.now?.() ?? null, ...askedOf(ends)]
+    const call = () => this.#sql.query<SettledRow>('CALL settle_v2($1, $2, $3, $4, NULL, NULL)', values)
+    const [row] = await this.#again(call)
+    const settled = new Set(row!.settled)
+    const standings = standingsOf(ends, row!.told)
     return ends.map((_, n) => ({ value: settled.has(n) ? { standing: standings[n] } : undefined }))
   }
 

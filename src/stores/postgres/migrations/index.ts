@@ -11,6 +11,7 @@ import { step as stored } from './4-stored.ts'
 import { step as jobs } from './5-jobs.ts'
 import { step as labels } from './7-labels.ts'
 import { step as sums } from './16-sums.ts'
+import { step as plans } from './21-plans.ts'
 
 /** Columns of a request row from version 6 on. */
 const columns = [...names, 'detail']
@@ -156,4 +157,5 @@ export const migrations: readonly string[] = [
   usageDays,
   projectLimits,
   lateUsage("WHERE usage_days.state <> 'stale'"),
+  plans,
 ]
