@@ -91,7 +91,8 @@ export class Engine {
       const isDue = next !== undefined && next <= this.#context.now()
       const begun = isDue ? (await this.#claim()) + (await this.#callbacks.run()) : 0
       const swept = await this.#sweep(next)
-      sleep = await this.#untilNext(isDue && begun + swept === 0 ? BLOCKED_SLEEP_MS : MIN_SLEEP_MS)
+      const then = isDue ? await this.#context.store.nextAt() : next
+      sleep = this.#untilNext(then, begun + swept === 0 && isDue ? BLOCKED_SLEEP_MS : MIN_SLEEP_MS)
     } catch (err) {
       this.#report(err)
     }
@@ -160,8 +161,7 @@ export class Engine {
     return due.length
   }
 
-  async #untilNext(leastMs: number): Promise<number> {
-    const next = await this.#context.store.nextAt()
+  #untilNext(next: number | undefined, leastMs: number): number {
     const isBusy = this.#running.size >= this.#context.options().concurrency
     if (next === undefined || isBusy) return MAX_SLEEP_MS
     return Math.max(leastMs, Math.min(MAX_SLEEP_MS, next - this.#context.now()))
