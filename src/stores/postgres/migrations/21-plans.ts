@@ -12,14 +12,15 @@ export const step = `
     FOR f IN
       SELECT pg_get_functiondef(oid) AS text, prosrc AS body,
         CASE prorettype WHEN 'void'::regtype THEN 'BEGIN %s END' ELSE 'BEGIN RETURN (%s); END' END AS block
-      FROM pg_proc WHERE proname IN ('hourly_of_v1', 'add_labels_v1', 'write_accounts_v1', 'add_holds_v1')
+      FROM pg_proc WHERE pronamespace = current_schema()::regnamespace
+        AND proname IN ('hourly_of_v1', 'add_labels_v1', 'write_accounts_v1', 'add_holds_v1')
     LOOP
       EXECUTE replace(replace(f.text, 'LANGUAGE sql', 'LANGUAGE plpgsql'), f.body, format(f.block, f.body));
     END LOOP;
     -- A table may be empty when a plan is made. Read whole later, it would be slow.
     FOR f IN
-      SELECT oid::regprocedure AS name FROM pg_proc
-      WHERE proname IN ('hold_v1', 'settle_v1', 'void_v1', 'record_v1', 'checkpoint_v1')
+      SELECT oid::regprocedure AS name FROM pg_proc WHERE pronamespace = current_schema()::regnamespace
+        AND proname IN ('hold_v1', 'settle_v1', 'void_v1', 'record_v1', 'checkpoint_v1')
     LOOP
       EXECUTE format('ALTER FUNCTION %s SET plan_cache_mode = force_generic_plan SET enable_seqscan = off', f.name);
     END LOOP;
