@@ -16,6 +16,8 @@ export interface DrainTimes {
 interface Drained {
   readonly server: Server
   idleSockets(): Iterable<Socket>
+  /** Makes each answer from now on the last of its connection. */
+  endConnections(): void
   /** Resolves when nothing is served any more. */
   finished(): Promise<void>
   /** Ends all that is served with an error in band. */
@@ -39,6 +41,8 @@ export async function drain(listener: Drained, times: DrainTimes, aborted: Promi
   const watch = setInterval(() => {
     idle = idleSince(listener, idle)
   }, SWEEP_MS)
+  // No client has time to use a connection again.
+  if (times.delay === 0) listener.endConnections()
   await within(aborted, times.delay)
   clearInterval(watch)
   // Requests that have come are read first: a connection that carries one is not idle.
@@ -46,6 +50,8 @@ export async function drain(listener: Drained, times: DrainTimes, aborted: Promi
   // `close` would call it, and cut off answers that are complete but not taken yet.
   server.closeIdleConnections = () => {}
   const closed = new Promise<void>(resolve => server.close(() => resolve()))
+  // Not before, where there is a delay: each client that asks again would open a connection. A turn accepts one.
+  listener.endConnections()
   // Sockets that never sent a byte, or went idle after close(), keep a server open.
   const closeIdle = (forMs: number) => {
     idle = idleSince(listener, idle)

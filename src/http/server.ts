@@ -68,6 +68,8 @@ export class Listener {
   readonly #pipelined = new WeakSet<Socket>()
   #address = ''
   #draining = false
+  /** Whether every answer is the last of its connection. */
+  #areLast = false
   #abortDrain!: () => void
   readonly #aborted = new Promise<void>(resolve => {
     this.#abortDrain = resolve
@@ -161,17 +163,20 @@ export class Listener {
     })
   }
 
-  /** Reports not ready, stops accepting, waits for running requests, and then ends them with an in-band error. */
+  /** Reports not ready, stops accepting after the delay, waits for running requests, and ends them with an in-band error. */
   async drain(times: DrainTimes): Promise<void> {
     this.#draining = true
-    for (const { ex, signal, sink } of this.#requests.list) {
-      sink.endConnection()
+    for (const { ex, signal } of this.#requests.list) {
       if (ex.answer.endsOnDrain) signal.abort(errors.shuttingDown())
     }
     await drain(
       {
         server: this.#server,
         idleSockets: () => this.#connections.idle(this.#requests.list),
+        endConnections: () => {
+          this.#areLast = true
+          for (const { sink } of this.#requests.list) sink.endConnection()
+        },
         finished: () => this.#finished(),
         abortAll: () => this.#abortAll(),
         destroyAll: () => this.#connections.destroyAll(),
@@ -252,7 +257,7 @@ export class Listener {
 
   /** `isLast`: the connection may carry no more requests. */
   #begin(req: IncomingRequest, res: ServerResponse, isLast: boolean): void {
-    const last = isLast || this.#draining || this.#connections.areLast
+    const last = isLast || this.#areLast || this.#connections.areLast
     const { current, memory, writeStall, limits } = this.#options
     const snapshot = current()
     const path = pathOf(req)

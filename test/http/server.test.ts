@@ -84,6 +84,29 @@ t.test('connections that wait to be accepted as a listener closes are served', a
   await drained
 })
 
+t.test('a connection is kept for the delay of a drain, and its next answer is its last', async t => {
+  const listener = bare()
+  await listener.listen()
+  const port = Number(listener.address.split(':').at(-1))
+  const socket = connect(port, '127.0.0.1')
+  const asked = async () => {
+    socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+    const [answer] = (await once(socket, 'data')) as [Buffer]
+    return answer.toString().match(/^connection: .*/im)?.[0]
+  }
+  const drained = listener.drain({ delay: 500, drain: 10_000 })
+  t.equal(await asked(), 'Connection: keep-alive')
+  t.equal(await asked(), 'Connection: keep-alive', 'a client opens no other one')
+  const isRefused = () =>
+    new Promise(resolve => {
+      const other = connect(port, '127.0.0.1', () => resolve(other.destroy() && false))
+      other.once('error', () => resolve(true))
+    })
+  while (!(await isRefused()));
+  t.equal(await asked(), 'connection: close')
+  await drained
+})
+
 t.test('an error of ours in a listener ends its connection, is logged, and reaches no other', async t => {
   const logged: unknown[] = []
   let isBroken = true
@@ -257,7 +280,9 @@ t.test('a connection that goes idle during a drain is kept for the delay, and on
   let finish = () => {}
   const finished = new Promise<void>(resolve => (finish = resolve))
   const aborted = new Promise<void>(() => {})
-  const listener = { server, idleSockets: () => open, finished: () => finished, abortAll: finish, destroyAll: () => {} }
+  const nothing = () => {}
+  const ends = { endConnections: nothing, abortAll: finish, destroyAll: nothing }
+  const listener = { server, idleSockets: () => open, finished: () => finished, ...ends }
   const delay = 400
   const drained = drain(listener, { delay, drain: 60_000 }, aborted)
   while (early.closedAt === 0) await turn()
