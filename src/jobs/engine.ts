@@ -91,8 +91,8 @@ export class Engine {
       const isDue = next !== undefined && next <= this.#context.now()
       const begun = isDue ? (await this.#claim()) + (await this.#callbacks.run()) : 0
       const swept = await this.#sweep(next)
-      const then = isDue ? await this.#context.store.nextAt() : next
-      sleep = this.#untilNext(then, begun + swept === 0 && isDue ? BLOCKED_SLEEP_MS : MIN_SLEEP_MS)
+      const following = isDue ? await this.#context.store.nextAt() : next
+      sleep = this.#untilNext(following, begun + swept === 0 && isDue ? BLOCKED_SLEEP_MS : MIN_SLEEP_MS)
     } catch (err) {
       this.#report(err)
     }
