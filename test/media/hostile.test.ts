@@ -105,7 +105,7 @@ const rows: [says: string, content: object[]][] = [
   ['orientations of JPEG', many(250, image(repeated(jpeg, Buffer.concat([exif, Buffer.alloc(2000)]), 90_000)))],
   ...['GIF8xx', '\x89PNGx'].map((sign): [string, object[]] => [
     `tags of SVG behind ${JSON.stringify(sign)}`,
-    many(256, image(filled(Buffer.concat([latin(sign), times(200, latin('<svg '))]), 1000))),
+    many(1024, image(filled(Buffer.concat([latin(sign), times(200, latin('<svg '))]), 1000))),
   ]),
   ['pages of PDF', many(20, file(repeated(pdf(''), latin('/Count 9 ')), 'application/pdf'))],
   ['spaces of PDF', many(20, file(pdf('/Count', ' '.repeat(MiB)), 'application/pdf'))],
