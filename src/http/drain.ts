@@ -41,7 +41,7 @@ export async function drain(listener: Drained, times: DrainTimes, aborted: Promi
   const watch = setInterval(() => {
     idle = idleSince(listener, idle)
   }, SWEEP_MS)
-  // No client has time to use a connection again.
+  // Without a delay no client has time to use its connection again.
   if (times.delay === 0) listener.endConnections()
   await within(aborted, times.delay)
   clearInterval(watch)
@@ -50,7 +50,7 @@ export async function drain(listener: Drained, times: DrainTimes, aborted: Promi
   // `close` would call it, and cut off answers that are complete but not taken yet.
   server.closeIdleConnections = () => {}
   const closed = new Promise<void>(resolve => server.close(() => resolve()))
-  // Not before, where there is a delay: each client that asks again would open a connection. A turn accepts one.
+  // Earlier, a client that asks again would open a connection, and a turn of the event loop accepts one.
   listener.endConnections()
   // Sockets that never sent a byte, or went idle after close(), keep a server open.
   const closeIdle = (forMs: number) => {

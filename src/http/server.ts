@@ -68,7 +68,7 @@ export class Listener {
   readonly #pipelined = new WeakSet<Socket>()
   #address = ''
   #draining = false
-  /** Whether every answer is the last of its connection. */
+  /** Whether each answer is the last of its connection, since a drain has begun to end them. */
   #areLast = false
   #abortDrain!: () => void
   readonly #aborted = new Promise<void>(resolve => {

@@ -13,6 +13,7 @@ import { connectionsWithin, openFiles } from '../../src/http/descriptors.ts'
 import { drain } from '../../src/http/drain.ts'
 import { InFlightRequests } from '../../src/http/in-flight-requests.ts'
 import { Listener } from '../../src/http/server.ts'
+import { pause } from '../helpers/pause.ts'
 
 /** A listener without endpoints. */
 const bare = (
@@ -94,7 +95,7 @@ t.test('a connection is kept for the delay of a drain, and its next answer is it
     const [answer] = (await once(socket, 'data')) as [Buffer]
     return answer.toString().match(/^connection: .*/im)?.[0]
   }
-  const drained = listener.drain({ delay: 500, drain: 10_000 })
+  const drained = listener.drain({ delay: 2000, drain: 10_000 })
   t.equal(await asked(), 'Connection: keep-alive')
   t.equal(await asked(), 'Connection: keep-alive', 'a client opens no other one')
   const isRefused = () =>
@@ -102,7 +103,7 @@ t.test('a connection is kept for the delay of a drain, and its next answer is it
       const other = connect(port, '127.0.0.1', () => resolve(other.destroy() && false))
       other.once('error', () => resolve(true))
     })
-  while (!(await isRefused()));
+  while (!(await isRefused())) await pause()
   t.equal(await asked(), 'connection: close')
   await drained
 })
