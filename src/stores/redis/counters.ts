@@ -4,10 +4,8 @@ import { MemoryCounters } from '../memory/counters.ts'
 import { BUCKETS } from '../memory/window.ts'
 import { keyOf } from './keys.ts'
 import { CLOCK, COMMAND_MS, type RedisLink, Script } from './link.ts'
+import { RedisPlaces } from './places.ts'
 import type { Presence } from './presence.ts'
-
-/** A node that is silent for so long has ended: the places that it held are free. */
-const HELD_MS = 15_000
 
 /**
  * Counts like `SlidingWindow`, by the server's clock: field `b` has the units of bucket b, field `b:t` when its newest
@@ -70,33 +68,6 @@ if given > 0 then
 end
 return given`)
 
-/**
- * Sets how many places this node holds, so that no place is ever counted twice or forgotten for long. A field per node
- * has its places and when it said so. With a limit of -1 it is always set.
- */
-const HOLD = new Script(`${CLOCK}
-local node, own, limit = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local others = 0
-if limit >= 0 then
-  local all = redis.call('HGETALL', KEYS[1])
-  for i = 1, #all, 2 do
-    local held, seen = string.match(all[i + 1], '^(%d+) (%d+)$')
-    if tonumber(seen) + ${HELD_MS} <= now then
-      redis.call('HDEL', KEYS[1], all[i])
-    elseif all[i] ~= node then
-      others = others + tonumber(held)
-    end
-  end
-  if others + own > limit then return 0 end
-end
-if own > 0 then
-  redis.call('HSET', KEYS[1], node, own .. ' ' .. string.format('%.0f', now))
-  redis.call('PEXPIRE', KEYS[1], ${2 * HELD_MS})
-else
-  redis.call('HDEL', KEYS[1], node)
-end
-return 1`)
-
 type TakeReply = readonly [allowed: number, remaining: number, resetMs: number, now: number, bucket: number]
 
 type Counted = Quota & { readonly bucket: number }
@@ -119,8 +90,7 @@ export class RedisCounters implements Counters {
   readonly #serverNow: (() => number) | undefined
   /** Units that this node has admitted. */
   readonly #own: MemoryCounters
-  /** Places that this node holds, by key; 0 while Redis may still know of some. */
-  readonly #held = new Map<string, number>()
+  readonly #places: RedisPlaces
   /** The server's clock less that of this process; undefined before the first answer. */
   #offset: number | undefined
 
@@ -130,44 +100,35 @@ export class RedisCounters implements Counters {
     this.#now = now ?? (() => performance.now())
     this.#serverNow = serverNow
     this.#own = new MemoryCounters(this.#now)
+    this.#places = new RedisPlaces(link, presence, () => this.#time())
     link.onUp(() => this.refresh())
   }
 
   take(key: string, limit: number, windowMs: number): Quota | Promise<Quota> {
-    return this.#link.up ? this.#take(key, limit, windowMs) : this.#own.take(key, this.#share(limit), windowMs)
+    return this.#link.up ? this.#take(key, limit, windowMs) : this.#own.take(key, this.#presence.share(limit), windowMs)
   }
 
   peek(key: string, limit: number, windowMs: number): Quota | Promise<Quota> {
-    const ofShare = () => this.#own.peek(key, this.#share(limit), windowMs)
+    const ofShare = () => this.#own.peek(key, this.#presence.share(limit), windowMs)
     return this.#link.up ? this.#counted(key, limit, windowMs, 0).catch(ofShare) : ofShare()
   }
 
   reserve(key: string, limit: number, windowMs: number, units: number): Reservation | Promise<Reservation> {
-    const byShare = () => this.#own.reserve(key, this.#share(limit), windowMs, units)
+    const byShare = () => this.#own.reserve(key, this.#presence.share(limit), windowMs, units)
     return this.#link.up ? this.#reserve(key, limit, windowMs, units).catch(byShare) : byShare()
   }
 
   enter(key: string, limit: number): boolean | Promise<boolean> {
-    const own = (this.#held.get(key) ?? 0) + 1
-    this.#held.set(key, own)
-    const decided = (allowed: boolean) => {
-      if (!allowed) this.leave(key)
-      return allowed
-    }
-    const byShare = () => decided(own <= this.#share(limit))
-    return this.#link.up ? this.#hold(key, own, limit).then(decided, byShare) : byShare()
+    return this.#places.enter(key, limit)
   }
 
   leave(key: string): void {
-    const held = this.#held.get(key) ?? 0
-    if (held === 0) return
-    this.#held.set(key, held - 1)
-    this.#report(key)
+    this.#places.leave(key)
   }
 
-  /** Reports all places again, which a flushed or replaced server has lost. */
+  /** Sends all places again, which a flushed or replaced server has lost. */
   refresh(): void {
-    for (const key of this.#held.keys()) this.#report(key)
+    this.#places.refresh()
   }
 
   async #take(key: string, limit: number, windowMs: number): Promise<Quota> {
@@ -176,7 +137,7 @@ export class RedisCounters implements Counters {
       quota = await this.#counted(key, limit, windowMs, 1)
     } catch {
       // The link counts the failure, and logs when the breaker opens.
-      return this.#own.take(key, this.#share(limit), windowMs)
+      return this.#own.take(key, this.#presence.share(limit), windowMs)
     }
     if (quota.allowed) this.#own.take(key, limit, windowMs)
     return quota
@@ -211,22 +172,6 @@ export class RedisCounters implements Counters {
     const [allowed, remaining, resetMs, now, bucket] = reply
     if (this.#serverNow === undefined) this.#offset = now - this.#now()
     return { allowed: allowed === 1, remaining, resetMs, bucket }
-  }
-
-  #report(key: string): void {
-    const forget = () => {
-      if (this.#held.get(key) === 0) this.#held.delete(key)
-    }
-    // The next refresh corrects a report that fails, or that could not be sent.
-    if (this.#link.up) this.#hold(key, this.#held.get(key) ?? 0, -1).then(forget, () => undefined)
-  }
-
-  async #hold(key: string, own: number, limit: number): Promise<boolean> {
-    return (await this.#link.run(HOLD, [keyOf('p', key)], this.#time(), this.#presence.node, own, limit)) === 1
-  }
-
-  #share(limit: number): number {
-    return limit <= 0 ? 0 : Math.max(1, Math.floor(limit / this.#presence.living))
   }
 
   #time(): string {

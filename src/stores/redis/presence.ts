@@ -35,6 +35,11 @@ export class Presence {
     return this.#living
   }
 
+  /** This node's part of a limit while it decides alone; at least 1 of a limit that admits any. */
+  share(limit: number): number {
+    return limit <= 0 ? 0 : Math.max(1, Math.floor(limit / this.#living))
+  }
+
   /** Shows that this node lives, and counts the others; the count stays as it was where it cannot be read. */
   async beat(): Promise<void> {
     if (!this.#link.up) {
