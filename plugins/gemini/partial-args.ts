@@ -3,7 +3,7 @@ import { isObject, type Json, MAX_LEVELS } from '../../src/plugin.ts'
 import { CallCount } from '../shared/call-count.ts'
 
 /** Maximum total length of all lists of an answer; a path beyond it is invalid. */
-const MAX_ITEMS = 65_536
+const MAX_ITEMS = 32_768
 
 /** Limits the size of all calls in one answer, across its candidates. */
 export class PathCount extends CallCount {

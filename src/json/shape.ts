@@ -4,7 +4,7 @@ import { ENTRY_BYTES, NAME_BYTES, OBJECT_BYTES } from './structure.ts'
 /** Maximum nesting of anything parsed: bodies, JSON text in them, and answers. */
 export const MAX_LEVELS = 128
 /** Maximum values of a body with its JSON texts, unless an endpoint names its own number. */
-export const MAX_VALUES = 50_000
+export const MAX_VALUES = 40_000
 /** Names of members: objects with many names that differ cost the parser most. */
 export const MAX_NAMES = 20_000
 

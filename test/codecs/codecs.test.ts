@@ -235,20 +235,20 @@ t.test('values and levels inside text that is JSON count with those of the body'
     ...called('{}'),
     { role: 'tool', tool_call_id: 'c', content: texts.map(text => ({ type: 'text', text })) },
   ]
-  const many = listed(45_000)
+  const many = listed(35_000)
   const cases: [says: string, messages: unknown, code: string | undefined][] = [
     ['levels of arguments that fit', called(nested(122)), undefined],
     ['levels of arguments below those of the body', called(nested(123)), 'too_deep'],
     ['half a million levels', called(nested(500_000, '{"a":', '}')), 'too_deep'],
     ['arguments that were encoded twice', called(JSON.stringify(nested(123))), 'too_deep'],
     ['brackets in a string, and escaped quotes', called(JSON.stringify({ a: `"\\"${'['.repeat(200)}` })), undefined],
-    ['values of one call', called(listed(49_990)), undefined],
-    ['too many values of one call', called(listed(50_000)), 'too_many_elements'],
+    ['values of one call', called(listed(39_990)), undefined],
+    ['too many values of one call', called(listed(40_000)), 'too_many_elements'],
     ['too many values of two calls', called(many, many), 'too_many_elements'],
     ['names of two calls', called(namedArguments(9_900), namedArguments(9_900)), undefined],
     ['too many names of two calls', called(namedArguments(10_100), namedArguments(10_100)), 'too_many_elements'],
     ['names of results', gives(namedArguments(10_100), namedArguments(10_100)), undefined],
-    ['too many values that were encoded twice', called(JSON.stringify(listed(50_000))), 'too_many_elements'],
+    ['too many values that were encoded twice', called(JSON.stringify(listed(40_000))), 'too_many_elements'],
     [
       'arguments of more characters than any model reads',
       called(`{"a":"${'a'.repeat(4 << 20)}"}`),

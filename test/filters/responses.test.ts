@@ -104,14 +104,14 @@ const refusal = (t: Test, { refused }: { refused?: GatewayError }, expected: obj
 
 t.test('a request goes on from so many responses, characters and values, and memory for them is taken', async t => {
   const long = { input: 'x'.repeat(400_000) }
-  const many = { input: [{ role: 'user', content: 'a', extra: Array.from({ length: 15_000 }, () => 1) }] }
+  const many = { input: [{ role: 'user', content: 'a', extra: Array.from({ length: 12_000 }, () => 1) }] }
   const rows: [options: Partial<typeof usual>, turns: number, given: Json, filled: number, refused?: object][] = [
     [{ max_chain: 3 }, 3, {}, 0],
     [{ max_chain: 2 }, 2, {}, 0],
     [{}, 2, long, 0],
     [{}, 2, long, 4.8 * MIB, { status: 529 }],
     [{}, 3, many, 0],
-    [{}, 4, many, 0, { status: 400, message: /more than 50000 JSON values/ }],
+    [{}, 4, many, 0, { status: 400, message: /more than 40000 JSON values/ }],
   ]
   for (const [options, turns, given, filled, refused] of rows) {
     const own = project(options)

@@ -89,7 +89,7 @@ t.test('of many files some are looked into, and the others count by their sizes'
   const many = Array.from({ length: 2000 }, () => file(Buffer.alloc(48), 'application/zip'))
   t.equal(
     (await measured(...many)).fileTokens,
-    256 * 3 + 1744 * Math.ceil(`data:application/zip;base64,${'A'.repeat(64)}`.length / 4),
+    128 * 3 + 1872 * Math.ceil(`data:application/zip;base64,${'A'.repeat(64)}`.length / 4),
     'by their characters',
   )
 })

@@ -35,7 +35,7 @@ const COMPRESSED_BYTES_PER_SECOND = 4_000
 const MAX_PLAIN = 64 * 1024
 
 /** Parts whose type is determined. */
-const MAX_TYPED = 256
+const MAX_TYPED = 128
 
 const nothing: Media = { images: [], audioSeconds: 0, fileTokens: 0 }
 /** Messages without media that are walked again, rather than remembered. */
