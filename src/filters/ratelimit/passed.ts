@@ -57,6 +57,7 @@ interface Before {
   readonly shown: readonly Shown[]
 }
 
+/** Takes what a request needs of its limits, and sets it right at its end. */
 export class PassedLimits {
   readonly #ex: Exchange
   readonly #plan: LimitPlan
