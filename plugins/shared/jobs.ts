@@ -27,14 +27,16 @@ const words = new Map(
   Object.entries(STATES).flatMap(([state, all]) => all.map(word => [word, state as State] as const)),
 )
 
-const MAX_WORD = 64
+const MAX_STATE_CHARACTERS = 64
 
 /** Undefined for a word that is not known. */
 export const jobState = (word: unknown): State | undefined =>
-  typeof word === 'string' && word.length <= MAX_WORD ? words.get(word.toLowerCase().replace(/[-_ ]/g, '')) : undefined
+  typeof word === 'string' && word.length <= MAX_STATE_CHARACTERS
+    ? words.get(word.toLowerCase().replace(/[-_ ]/g, ''))
+    : undefined
 
-/** It stands in the address of every poll. */
-const MAX_ID = 1024
+/** Bounds the id that a provider gives a job: it stands in the address of every poll. */
+const MAX_ID_CHARACTERS = 1024
 
 /** Reads the answer to a create: the id of the job in the field `name`. */
 export function jobDecoder(name: string, target: Target): Decoder {
@@ -51,7 +53,7 @@ export function jobDecoder(name: string, target: Target): Decoder {
 /** Whether polls can name it: it leads nowhere else, and is short enough. */
 function isInPaths(id: string): boolean {
   try {
-    return id.length <= MAX_ID && id.split('/').every(segment => pathSegment(segment) !== '')
+    return id.length <= MAX_ID_CHARACTERS && id.split('/').every(segment => pathSegment(segment) !== '')
   } catch {
     // A segment such as `..`.
     return false
@@ -75,14 +77,15 @@ export function stateAnswer(body: string, target: Target): Json {
   return answer
 }
 
-/** Characters of a code or message that are read; fewer are shown. */
-const MAX_MESSAGE = 4000
+/** Bounds what is read of a code or message; less is shown. */
+const MAX_MESSAGE_CHARACTERS = 4000
 const MODERATED = /content.?filter|content.?policy|moderat|safety|sensitive|prohibited|responsible.?ai|\brai\b/i
 
 /** Reads the error of a failed job. A refusal of the content has the code `content_filter`. */
 export function jobError(error: unknown): NonNullable<JobReport['error']> | undefined {
   if (!isObject(error)) return undefined
-  const code = textIn(error.code)?.slice(0, MAX_MESSAGE) ?? (typeof error.code === 'number' ? String(error.code) : '')
-  const message = textIn(error.message)?.slice(0, MAX_MESSAGE) ?? (code || 'The provider gave no reason.')
+  const code =
+    textIn(error.code)?.slice(0, MAX_MESSAGE_CHARACTERS) ?? (typeof error.code === 'number' ? String(error.code) : '')
+  const message = textIn(error.message)?.slice(0, MAX_MESSAGE_CHARACTERS) ?? (code || 'The provider gave no reason.')
   return { code: MODERATED.test(`${code} ${message}`) ? 'content_filter' : code, message }
 }
