@@ -2,7 +2,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 
 const TICK_MS = 100
-const RESOLUTION_MS = 10
+const RESOLUTION_MS = 20
 /** Weight of one tick against all earlier ones. */
 const SAMPLE_WEIGHT = 1 / 4
 

@@ -10,8 +10,16 @@ const OVERHEAD_BUCKETS = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005
 const DURATION_BUCKETS = [0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
 const FIRST_TOKEN_BUCKETS = [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 
-/** prom-client gauges whose names end in `_total`, a suffix of counters; `nodejs_active_*` has the same values. */
-const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total']
+/**
+ * Gauges of prom-client that are not shown. Names that end in `_total` are of counters; `nodejs_active_*` has the same
+ * values. The distribution of the lag includes the interval of its monitor; `gateway_event_loop_lag_seconds` does not.
+ */
+const HIDDEN = [
+  ...['handles', 'requests', 'resources'].map(name => `nodejs_active_${name}_total`),
+  ...['min', 'max', 'mean', 'stddev', 'p50', 'p90', 'p99'].map(name => `nodejs_eventloop_lag_${name}_seconds`),
+]
+/** The interval of the monitor behind that distribution: each of its turns wakes an idle process. */
+const UNUSED_MONITOR_MS = 60_000
 
 /** Result of loading the configuration: a new snapshot, the same one, or a rejection that kept the old one. */
 const reloadResults = ['changed', 'unchanged', 'failed'] as const
@@ -196,8 +204,8 @@ export class PrometheusMetrics implements Metrics {
     new LagSummary(this.#registry, options.lag)
     this.#gauge('gateway_build_info', 'The version of the gateway.', ['version']).set({ version: options.version }, 1)
     for (const result of reloadResults) this.#reloads.of(result)
-    collectDefaultMetrics({ register: this.#registry })
-    for (const name of MISNAMED) this.#registry.removeSingleMetric(name)
+    collectDefaultMetrics({ register: this.#registry, eventLoopMonitoringPrecision: UNUSED_MONITOR_MS })
+    for (const name of HIDDEN) this.#registry.removeSingleMetric(name)
   }
 
   request(
