@@ -56,7 +56,7 @@ export function redisClient(address: RedisAddress): RedisClient {
       const { lazyConnect, enableOfflineQueue, retryStrategy, ...redisOptions } = login
       return new Cluster([...servers], {
         ...{ redisOptions, lazyConnect: true, enableOfflineQueue: false, maxRedirections: 3 },
-        ...{ clusterRetryStrategy: reconnectMs, slotsRefreshTimeout: HANDSHAKE_MS, retryDelayOnFailover: 50 },
+        ...{ clusterRetryStrategy: reconnectMs, slotsRefreshTimeout: HANDSHAKE_MS, retryDelayOnFailover: 0 },
       })
     }
   }

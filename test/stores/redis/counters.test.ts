@@ -1,4 +1,5 @@
 /** Counters of Redis: the contracts of the port, several nodes, and what happens while Redis is away. */
+import { type AddressInfo, createServer } from 'node:net'
 import t, { type Test } from 'tap'
 import { readRedisAddress } from '../../../src/stores/redis/address.ts'
 import { redisClient } from '../../../src/stores/redis/client.ts'
@@ -244,4 +245,41 @@ t.test('a node that starts while Redis is away serves its share, and shares when
   await proxy.listen()
   await back(a.link)
   t.match(await a.counters.take('org chat', 2, 60_000), { allowed: true, remaining: 1 })
+})
+
+t.test('in a cluster, a command whose answer is lost is not sent again', async t => {
+  let sent = 0
+  const answerOf = (text: string): string | undefined => {
+    if (/\r\nslots\r\n/i.test(text)) {
+      const shards = ports.map(
+        (port, at) => `*3\r\n:${8192 * at}\r\n:${8192 * at + 8191}\r\n*2\r\n$9\r\n127.0.0.1\r\n:${port}\r\n`,
+      )
+      return `*${shards.length}\r\n${shards.join('')}`
+    }
+    if (!/\r\nevalsha\r\n/i.test(text)) return /\r\ninfo\r\n/i.test(text) ? '$9\r\nloading:0\r\n' : '+OK\r\n'
+    sent++
+    return undefined
+  }
+  const shards = [0, 1].map(() =>
+    createServer(socket => {
+      socket.on('error', () => undefined)
+      socket.on('data', bytes => {
+        for (const text of bytes.toString('latin1').split(/(?=\*\d+\r\n)/)) {
+          const answer = answerOf(text)
+          if (answer === undefined) socket.destroy()
+          else socket.write(answer)
+        }
+      })
+    }),
+  )
+  for (const shard of shards) {
+    await new Promise<void>(resolve => shard.listen(0, '127.0.0.1', resolve))
+    t.teardown(() => shard.close())
+  }
+  const ports = shards.map(shard => (shard.address() as AddressInfo).port)
+  const client = redisClient(readRedisAddress(`redis+cluster://127.0.0.1:${ports[0]}`))
+  t.teardown(() => client.disconnect())
+  await client.connect()
+  await t.rejects(client.evalsha('0'.repeat(40), 1, 'gw:{org}:w60000:org chat'))
+  t.equal(sent, 1)
 })
