@@ -26,7 +26,7 @@ export function toolsOf(request: Readonly<ChatRequest>, formatted: boolean): Jso
     tools = tools.filter(tool => tool.function.name === named)
     if (tools.length === 0) {
       const at = 'tool_choice.function.name'
-      throw errors.invalidParameters(`${at}: "${named}" must be the name of one of the tools.`, at)
+      throw errors.invalidField(at, `"${named}" must be the name of one of the tools.`)
     }
   }
   return {

@@ -12,7 +12,7 @@ export function wireName(name: string, at: string): string {
   const spelt = name.length <= MAX_NAME ? toWireName(name) : name
   if (spelt.length <= MAX_NAME) return spelt
   const rule = `must be at most ${MAX_NAME} letters, digits, "_" or "-"`
-  throw errors.invalidParameters(`${at}: ${rule}, got "${name.slice(0, 100)}"`, at)
+  throw errors.invalidField(at, `${rule}, got "${name.slice(0, 100)}"`)
 }
 
 /** `tools`, `tool_choice` and `parallel_tool_calls`; none of them without function tools. */

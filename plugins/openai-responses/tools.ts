@@ -80,7 +80,7 @@ function customTool({ custom }: Extract<Tool, { type: 'custom' }>, at: string): 
 function legal(name: string, at: string): string {
   if (NAME.test(name)) return name
   const wrong = `got "${name.slice(0, 100)}"`
-  throw errors.invalidParameters(`${at}: must be 1 to 128 letters, digits, "_" or "-", ${wrong}`, at)
+  throw errors.invalidField(at, `must be 1 to 128 letters, digits, "_" or "-", ${wrong}`)
 }
 
 /** The wire has neither blocked domains nor a limit of uses. */

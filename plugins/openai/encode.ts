@@ -129,7 +129,7 @@ const customOf = ({ name, description, format }: (Tool & { type: 'custom' })['cu
 /** Throws 400 for a name outside the wire's alphabet. */
 function legal(name: string, at: string): string {
   if (NAME.test(name)) return name
-  throw errors.invalidParameters(`${at}: must be 1 to 64 letters, digits, "_" or "-", got "${name.slice(0, 100)}"`, at)
+  throw errors.invalidField(at, `must be 1 to 64 letters, digits, "_" or "-", got "${name.slice(0, 100)}"`)
 }
 
 /** `web_search_options`, if search is requested. */

@@ -46,5 +46,5 @@ function keyOfName(entry: Named): string {
 function unknown(entry: Named, at: string) {
   const name = nameOf(entry)
   const given = name === undefined ? `one of type "${entry.type.slice(0, 100)}"` : `"${name.slice(0, 100)}"`
-  return errors.invalidParameters(`${at}: must name one of the tools, got ${given}`, at)
+  return errors.invalidField(at, `must name one of the tools, got ${given}`)
 }

@@ -32,19 +32,18 @@ function canonicalPreset(given: Readonly<Json>): Readonly<Json> {
     else if (name !== 'max_tokens' || given.max_completion_tokens == null) read[name] = value
   }
   const { tool_choice: choice } = given as Pick<ChatBody, 'tool_choice'>
-  if (isAllowedTools(choice)) throw invalid('tool_choice', 'list the allowed tools in tools')
+  if (isAllowedTools(choice)) throw errors.invalidField('tool_choice', 'list the allowed tools in tools')
   const { parallel_tool_calls: parallel } = given
-  if (parallel != null && typeof parallel !== 'boolean') throw invalid('parallel_tool_calls', 'must be boolean')
+  if (parallel != null && typeof parallel !== 'boolean')
+    throw errors.invalidField('parallel_tool_calls', 'must be boolean')
   checkChat(Object.assign({ model: '', messages: [] }, read))
   return read
 }
 
 function valid(name: string, passed: Readonly<Json>): unknown {
   if (name in passed) return passed[name]
-  throw invalid(
+  throw errors.invalidField(
     name,
     name === 'top_logprobs' ? 'must be 0 to 20, beside logprobs: true' : 'has a value of a wrong type',
   )
 }
-
-const invalid = (name: string, rule: string) => errors.invalidParameters(`${name}: ${rule}`, name)

@@ -28,12 +28,12 @@ export function checkChat(request: ChatRequest): void {
     request.tool_choice?.type === 'web_search' &&
     !types.has('web_search')
   ) {
-    throw errors.invalidParameters('tool_choice: web_search requires a web_search tool in tools', 'tool_choice')
+    throw errors.invalidField('tool_choice', 'web_search requires a web_search tool in tools')
   }
   for (const [index, tool] of tools.entries()) {
     if (tool.type === 'function' && tool.defer_loading && !types.has('tool_search')) {
       const param = `tools[${index}].defer_loading`
-      throw errors.invalidParameters(`${param}: requires a tool_search tool in tools`, param)
+      throw errors.invalidField(param, 'requires a tool_search tool in tools')
     }
   }
   checkStops(request.stop ?? [])
@@ -41,13 +41,13 @@ export function checkChat(request: ChatRequest): void {
   for (const [index, message] of messages.entries()) {
     const at = `messages[${index}]`
     if (message.role === 'tool' && !message.tool_call_id) {
-      throw errors.invalidParameters(`${at}.tool_call_id: is required for role "tool"`, `${at}.tool_call_id`)
+      throw errors.invalidField(`${at}.tool_call_id`, 'is required for role "tool"')
     }
     if (!Array.isArray(message.content)) continue
     for (const [position, part] of message.content.entries()) {
       const where = `${at}.content[${position}]`
       if (isRemote(part) && ++addresses > MAX_ADDRESSES) {
-        throw errors.invalidParameters(`${where}: a request may have at most ${MAX_ADDRESSES} media addresses`, where)
+        throw errors.invalidField(where, `a request may have at most ${MAX_ADDRESSES} media addresses`)
       }
       if (part.type === 'image_url') assertImageUrl(part.image_url.url, `${where}.image_url.url`)
       else if (part.type === 'file') {
@@ -63,7 +63,7 @@ function checkStops(stop: readonly string[]): void {
   const characters = stop.reduce((sum, { length }) => sum + length, 0)
   if (stop.length <= MAX_STOPS && characters <= MAX_STOP_CHARACTERS) return
   const rule = `must be at most ${MAX_STOPS} texts with ${MAX_STOP_CHARACTERS} characters in total`
-  throw errors.invalidParameters(`stop: ${rule}`, 'stop')
+  throw errors.invalidField('stop', rule)
 }
 
 /** Whether any media of a message stands at an address. */

@@ -87,13 +87,13 @@ function canonical(body: CompletionBody): ChatRequest {
 
 function promptsOf(prompt: CompletionBody['prompt']): string[] {
   const prompts = typeof prompt === 'string' ? [prompt] : prompt
-  if (prompts.length === 0) throw wrong('prompt', 'must not be empty')
+  if (prompts.length === 0) throw errors.invalidField('prompt', 'must not be empty')
   if (prompts.length > MAX_PROMPTS)
-    throw wrong('prompt', `must hold at most ${MAX_PROMPTS} texts, got ${prompts.length}`)
+    throw errors.invalidField('prompt', `must hold at most ${MAX_PROMPTS} texts, got ${prompts.length}`)
   return prompts.map((text, index) => {
     const at = typeof prompt === 'string' ? 'prompt' : `prompt[${index}]`
-    if (typeof text !== 'string') throw wrong('prompt', 'must be text: chat models take no token ids')
-    if (text === '') throw wrong(at, 'must not be empty')
+    if (typeof text !== 'string') throw errors.invalidField('prompt', 'must be text: chat models take no token ids')
+    if (text === '') throw errors.invalidField(at, 'must not be empty')
     return text
   })
 }
@@ -103,10 +103,8 @@ function checkEcho(prompts: readonly string[], n: number): void {
   const repeated = n * prompts.reduce((sum, text) => sum + text.length, 0)
   if (repeated <= MAX_TEXT_CHARACTERS) return
   const most = MAX_TEXT_CHARACTERS.toLocaleString('en')
-  throw wrong(
+  throw errors.invalidField(
     'echo',
     `the prompts of all choices must have at most ${most} characters, got ${repeated.toLocaleString('en')}`,
   )
 }
-
-const wrong = (at: string, rule: string) => errors.invalidParameters(`${at}: ${rule}`, at)

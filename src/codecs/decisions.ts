@@ -22,7 +22,8 @@ export const decisions = {
   wire: 'typesafe.decisions',
   decode(body): DecisionRequest {
     const { model, state, questions } = validate(body)
-    if (Buffer.byteLength(JSON.stringify(state)) > MAX_STATE) throw refuse('state', 'must be at most 1 MiB of JSON')
+    if (Buffer.byteLength(JSON.stringify(state)) > MAX_STATE)
+      throw errors.invalidField('state', 'must be at most 1 MiB of JSON')
     const known = Object.entries(questions).map(([key, question]) => [key, checked(key, question)] as const)
     return { model, state, questions: Object.fromEntries(known) }
   },
@@ -33,9 +34,9 @@ export const decisions = {
 /** The known fields of a question; null counts as absent. */
 function checked(key: string, question: Question): Question {
   const path = `questions.${key.slice(0, 64)}`
-  if (!KEY.test(key)) throw refuse(path, 'a key must be 1 to 64 letters, digits, "_", "." and "-"')
+  if (!KEY.test(key)) throw errors.invalidField(path, 'a key must be 1 to 64 letters, digits, "_", "." and "-"')
   const { type, instructions } = question
-  if (isEmpty(instructions)) throw refuse(`${path}.instructions`, 'must not be empty')
+  if (isEmpty(instructions)) throw errors.invalidField(`${path}.instructions`, 'must not be empty')
   if (type === 'choice') return { type, instructions, criteria: question.criteria }
   if (type === 'score') return { type, instructions, criteria: question.criteria }
   const { true: yes = null, false: no = null } = question.criteria ?? {}
@@ -46,8 +47,6 @@ function checked(key: string, question: Question): Question {
 
 const isEmpty = (prose: string | object): boolean =>
   typeof prose === 'string' ? prose === '' : Object.keys(prose).length === 0
-
-const refuse = (path: string, message: string) => errors.invalidParameters(`${path}: ${message}`, path)
 
 function written({ answers, outputTokens }: DecisionResult, ex: Exchange): object {
   const model = `${answererOf(ex)}/${answerModelOf(ex)}`

@@ -46,7 +46,7 @@ function wantedOf(given: Given, at: string): Wanted {
   const empty = texts.indexOf('')
   if (empty >= 0) {
     const path = `${at}content.parts[${empty}].text`
-    throw errors.invalidParameters(`${path}: must be a text that is not empty; only text is supported`, path)
+    throw errors.invalidField(path, 'must be a text that is not empty; only text is supported')
   }
   return {
     text: texts.join('\n'),
@@ -61,7 +61,7 @@ function canonical(all: readonly Wanted[], ex: Exchange): EmbeddingRequest {
   const differs = (['dimensions', 'task', 'title'] as const).find(name => all.some(one => one[name] !== first![name]))
   if (differs) {
     const field = { dimensions: 'outputDimensionality', task: 'taskType', title: 'title' }[differs]
-    throw errors.invalidParameters(`requests: must all have the same ${field}`, 'requests')
+    throw errors.invalidField('requests', `must all have the same ${field}`)
   }
   const { dimensions, task, title } = first!
   const request: EmbeddingRequest = { model: ex.http.params.model!, input: all.map(({ text }) => text) }
@@ -75,12 +75,12 @@ function canonical(all: readonly Wanted[], ex: Exchange): EmbeddingRequest {
 function batchOf(body: unknown, ex: Exchange): EmbeddingRequest {
   const { requests } = validateBatch(normalized(body))
   if (requests.length > MAX_REQUESTS) {
-    throw errors.invalidParameters(`requests: must hold at most ${MAX_REQUESTS}, got ${requests.length}`, 'requests')
+    throw errors.invalidField('requests', `must hold at most ${MAX_REQUESTS}, got ${requests.length}`)
   }
   const other = requests.findIndex(({ model }) => model && model.replace(/^models\//, '') !== ex.http.params.model)
   if (other >= 0) {
     const at = `requests[${other}].model`
-    throw errors.invalidParameters(`${at}: must be the model of the path, "models/${ex.http.params.model}"`, at)
+    throw errors.invalidField(at, `must be the model of the path, "models/${ex.http.params.model}"`)
   }
   return canonical(
     requests.map((request, i) => wantedOf(request, `requests[${i}].`)),

@@ -43,8 +43,8 @@ function ofForm(form: Form, ex?: Exchange): Edit {
     ...(files.get(name) ?? []).map(file => imageFromFile(file, name)),
     ...(body[name as 'image' | 'images'] ?? []).map(url => imageFromUrl(url, name)),
   ])
-  if (images.length === 0) throw errors.invalidParameters('image: is required', 'image')
-  if (images.length > MAX_IMAGES) throw errors.invalidParameters(`image: at most ${MAX_IMAGES} are accepted`, 'image')
+  if (images.length === 0) throw errors.invalidField('image', 'is required')
+  if (images.length > MAX_IMAGES) throw errors.invalidField('image', `at most ${MAX_IMAGES} are accepted`)
   const [file, second] = files.get('mask') ?? []
   if (second || (file && body.mask !== undefined))
     throw errors.invalidFormData('"mask" takes one value, but occurs twice')

@@ -74,7 +74,4 @@ export function measure(text: string, bounds: Bounds, level: number, count: Coun
 }
 
 const tooMuch = (at: string) =>
-  errors.invalidParameters(
-    `${at}: the arguments of all calls may have at most ${MAX_CALL_CHARACTERS} characters in total`,
-    at,
-  )
+  errors.invalidField(at, `the arguments of all calls may have at most ${MAX_CALL_CHARACTERS} characters in total`)

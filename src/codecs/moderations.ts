@@ -50,7 +50,7 @@ function known(part: ModerationPart, path: string): ModerationPart {
 }
 
 function assertText(text: string, path: string): void {
-  if (text === '') throw errors.invalidParameters(`${path}: must not be empty`, path)
+  if (text === '') throw errors.invalidField(path, 'must not be empty')
 }
 
 const written = ({ results }: ModerationAnswer, ex: Exchange): object => ({

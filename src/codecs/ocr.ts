@@ -19,7 +19,7 @@ export const ocr = {
     const isNested = document.type === 'image_url' && typeof document.image_url !== 'string'
     assertDocumentUrl(addressOf(request), `document.${document.type}${isNested ? '.url' : ''}`)
     if (pages != null && pageCount(pages) === undefined) {
-      throw errors.invalidParameters('pages: must be a list of page numbers or ranges such as "0-4,7"', 'pages')
+      throw errors.invalidField('pages', 'must be a list of page numbers or ranges such as "0-4,7"')
     }
     const given = Object.entries(request).filter(([name, value]) => KNOWN.has(name) && value != null)
     return { ...Object.fromEntries(given), model: request.model, document: known(document) }

@@ -10,7 +10,7 @@ export function assertOneSource(part: object, at: string, fields: readonly strin
   if (other === undefined) return
   const where = `${at}.${other}`
   const advice = `cannot be combined with ${at}.${kept}: a part has one file. Keep "${kept}" and leave out "${other}"`
-  throw errors.invalidParameters(`${where}: ${advice}`, where)
+  throw errors.invalidField(where, advice)
 }
 
 const saysAnything = (value: unknown): boolean => value != null && value !== ''

@@ -46,7 +46,7 @@ function opened(ex: Exchange): RealtimeRequest {
   const session = principal?.realtime ? (JSON.parse(principal.realtime.session) as SessionSettings) : undefined
   if (!session) {
     if (named === undefined || named === '' || named.length > MAX_MODEL) {
-      throw errors.invalidParameters('model: is required in the query', 'model')
+      throw errors.invalidField('model', 'is required in the query')
     }
     return { model: named, transcribes: query.get('intent') === 'transcription' }
   }

@@ -22,7 +22,7 @@ function canonical(body: RerankBody): RerankRequest {
   const documents = body.documents.map((document, index) => {
     const text = typeof document === 'string' ? document : document.text
     const path = `documents[${index}]`
-    if (text === '') throw errors.invalidParameters(`${path}: must not be empty`, path)
+    if (text === '') throw errors.invalidField(path, 'must not be empty')
     return text
   })
   return {

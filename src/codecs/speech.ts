@@ -47,9 +47,9 @@ const canonical = (body: SpeechBody): SpeechRequest => ({
 function voiceIn({ voice: given }: SpeechBody): string | undefined {
   const voice = (typeof given === 'object' ? given?.id : given) ?? undefined
   if (voice === undefined || isPathSegment(voice)) return voice
-  throw errors.invalidParameters(
-    'voice: expected a name other than "." and "..", without control characters, backslashes and halves of characters',
+  throw errors.invalidField(
     'voice',
+    'expected a name other than "." and "..", without control characters, backslashes and halves of characters',
   )
 }
 

@@ -40,4 +40,4 @@ function textWithin(value: unknown, most: number): string | undefined {
 }
 
 const tooMuch = (what: string, most: number, at: string) =>
-  errors.invalidParameters(`${at}: ${what} may have at most ${most} characters in total`, at)
+  errors.invalidField(at, `${what} may have at most ${most} characters in total`)

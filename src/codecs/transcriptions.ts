@@ -74,13 +74,13 @@ export const translations = codec(
 function canonical(body: TranscriptionBody, file: Upload | undefined): TranscriptionRequest {
   const { url } = body
   if ((file === undefined) === (url == null)) {
-    throw errors.invalidParameters('file: send either a file or a url', 'file')
+    throw errors.invalidField('file', 'send either a file or a url')
   }
-  if (file?.size === 0) throw errors.invalidParameters('file: it is empty', 'file')
+  if (file?.size === 0) throw errors.invalidField('file', 'it is empty')
   if (url != null) assertAudioUrl(url, 'url')
   const format = body.response_format ?? 'json'
   if (body.stream && !STREAMED.includes(format)) {
-    throw errors.invalidParameters(`stream: only ${STREAMED.join(', ')} can be streamed`, 'stream')
+    throw errors.invalidField('stream', `only ${STREAMED.join(', ')} can be streamed`)
   }
   const references = body.known_speaker_references ?? []
   for (const [at, reference] of references.entries()) assertAudioData(reference, `known_speaker_references[${at}]`)

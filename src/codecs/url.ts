@@ -31,7 +31,7 @@ function assertDataHead(url: string, param: string): void {
   const head = url.slice(0, MAX_DATA_HEAD)
   if (head.includes(',') || url.length < MAX_DATA_HEAD) return
   const rule = `a data URL may have at most ${MAX_DATA_HEAD} characters before its comma`
-  throw errors.invalidParameters(`${param}: ${rule}, such as "data:application/pdf;base64,"`, param)
+  throw errors.invalidField(param, `${rule}, such as "data:application/pdf;base64,"`)
 }
 
 /**
@@ -42,7 +42,7 @@ export function assertImageUrl(url: string, param: string, taken?: string): void
   if (/^data:/i.test(url)) {
     assertDataHead(url, param)
     if (IMAGE_DATA.test(url.slice(0, MAX_LOOK))) return
-    throw errors.invalidParameters(`${param}: must be a base64 data URL of an image (png, jpeg, gif or webp)`, param)
+    throw errors.invalidField(param, 'must be a base64 data URL of an image (png, jpeg, gif or webp)')
   }
   if (url.length > MAX_URL || !isAddress(url) || !isAllowed(url)) throw errors.urlNotAllowed(param, taken)
 }
@@ -74,10 +74,7 @@ const FILE_SOURCES = `${PUBLIC_HTTPS}, a data URL or base64`
 export function assertAudioData(url: string, param: string): void {
   assertDataHead(url, param)
   if (AUDIO_DATA.test(url.slice(0, MAX_LOOK))) return
-  throw errors.invalidParameters(
-    `${param}: must be a base64 data URL of audio, such as "data:audio/wav;base64,"`,
-    param,
-  )
+  throw errors.invalidField(param, 'must be a base64 data URL of audio, such as "data:audio/wav;base64,"')
 }
 const AUDIO_DATA = /^data:(?:(?:audio|video)\/[a-z0-9.+-]+|application\/octet-stream)?(?:;[^;,]+)*;base64,[a-z0-9+/_-]/i
 
@@ -86,7 +83,7 @@ export function assertDocumentUrl(url: string, param: string): void {
   if (/^data:/i.test(url)) {
     assertDataHead(url, param)
     if (/^data:[a-z0-9.+/-]*(?:;[^;,]+)*;base64,[a-z0-9+/_-]/i.test(url.slice(0, MAX_LOOK))) return
-    throw errors.invalidParameters(`${param}: must be a base64 data URL of a document or an image`, param)
+    throw errors.invalidField(param, 'must be a base64 data URL of a document or an image')
   }
   if (url.length > MAX_URL || !isSecure(url) || !isAllowed(url)) throw errors.urlNotAllowed(param, HTTPS_OR_DATA)
 }

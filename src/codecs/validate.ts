@@ -56,7 +56,7 @@ export function validator<T>(schema: Schema<T>): Validator<T> {
     const check = compile({ ...schema.json, required: [] })
     if (check(given)) return Object.fromEntries(known)
     const { path, message } = explain(check.errors ?? [])
-    throw errors.invalidParameters(`${path}: ${message}`, path)
+    throw errors.invalidField(path, message)
   }
   const partial = { names, read }
   return Object.assign(validate, { issue, json: schema.json, partial, prepare: () => void prepare() })

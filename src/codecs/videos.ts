@@ -37,7 +37,7 @@ type Given = VideoBody['image'] | { image_url?: unknown; file_id?: unknown }
 function inputOf(given: Given, param: string): ImageInput | undefined {
   if (given == null) return undefined
   const url: unknown = typeof given === 'string' ? given : given.image_url
-  if (typeof url !== 'string') throw errors.invalidParameters(`${param}: expected an image_url, or a file`, param)
+  if (typeof url !== 'string') throw errors.invalidField(param, 'expected an image_url, or a file')
   return imageFromUrl(url, param)
 }
 
@@ -51,14 +51,12 @@ function oneOf(body: VideoBody, files: Files, name: 'image' | 'last_frame'): Ima
 function referencesIn(body: VideoBody, files: Files): readonly ImageInput[] {
   const name = body.input_reference != null || files.has('input_reference') ? 'input_reference' : 'reference_images'
   const other = name === 'input_reference' && (body.reference_images != null || files.has('reference_images'))
-  if (other)
-    throw errors.invalidParameters('input_reference: cannot be combined with reference_images', 'input_reference')
+  if (other) throw errors.invalidField('input_reference', 'cannot be combined with reference_images')
   const given = body[name]
   const list = (Array.isArray(given) ? given : given == null ? [] : [given]) as Given[]
   const images = list.map((one, at) => inputOf(one, Array.isArray(given) ? `${name}[${at}]` : name)!)
   const all = [...(files.get(name) ?? []), ...images]
-  if (all.length > MAX_REFERENCES)
-    throw errors.invalidParameters(`${name}: at most ${MAX_REFERENCES} are accepted`, name)
+  if (all.length > MAX_REFERENCES) throw errors.invalidField(name, `at most ${MAX_REFERENCES} are accepted`)
   return all
 }
 
@@ -77,13 +75,12 @@ function canonical(body: VideoBody, files: Files): VideoRequest {
   const reference_videos = addressesIn(body.reference_videos, 'reference_videos', 'video_url')
   const reference_audios = addressesIn(body.reference_audios, 'reference_audios', 'audio_url')
   const { callback_url: url, callback_secret: secret } = body
-  if (last_frame && !image)
-    throw errors.invalidParameters('last_frame: also needs a first frame in image', 'last_frame')
+  if (last_frame && !image) throw errors.invalidField('last_frame', 'also needs a first frame in image')
   const refers = reference_images.length + reference_videos.length + reference_audios.length > 0
-  if (image && refers) throw errors.invalidParameters('image: frames cannot be combined with references', 'image')
+  if (image && refers) throw errors.invalidField('image', 'frames cannot be combined with references')
   if ((url == null) !== (secret == null)) {
     const missing = url == null ? 'callback_url' : 'callback_secret'
-    throw errors.invalidParameters(`${missing}: is required, as callback_url and callback_secret go together`, missing)
+    throw errors.invalidField(missing, 'is required, as callback_url and callback_secret go together')
   }
   return {
     model: body.model,

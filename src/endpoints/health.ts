@@ -42,7 +42,7 @@ function skipped(query: string): Set<string> {
   const skip = new URLSearchParams(query).get('skip')?.split(',').filter(Boolean) ?? []
   const wrong = skip.find(name => !checks.some(check => check === name))
   if (wrong !== undefined) {
-    throw errors.invalidParameters(`skip: "${wrong.slice(0, 50)}" is not one of ${checks.join(', ')}`, 'skip')
+    throw errors.invalidField('skip', `"${wrong.slice(0, 50)}" is not one of ${checks.join(', ')}`)
   }
   return new Set(skip)
 }

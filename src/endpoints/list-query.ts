@@ -16,9 +16,9 @@ export function listQuery(text: string): ListQuery {
   const limit = Number(query.get('limit') ?? LIMIT.usual)
   const order = query.get('order') ?? 'desc'
   if (!Number.isInteger(limit) || limit < 1 || limit > LIMIT.most) {
-    throw errors.invalidParameters(`limit: expected a number from 1 to ${LIMIT.most}`, 'limit')
+    throw errors.invalidField('limit', `expected a number from 1 to ${LIMIT.most}`)
   }
-  if (order !== 'asc' && order !== 'desc') throw errors.invalidParameters('order: expected asc or desc', 'order')
+  if (order !== 'asc' && order !== 'desc') throw errors.invalidField('order', 'expected asc or desc')
   return { limit, order, after: query.get('after') ?? undefined }
 }
 

@@ -65,7 +65,7 @@ function checkOpening(ex: Exchange): void {
     const message = `${shown}: addresses are kept in logs. Send the credential in a header, or as a subprotocol.`
     throw errors.unsupported(message, shown, 'credentials_in_query')
   }
-  if (query.has('call_id')) throw errors.invalidParameters('call_id: calls are not supported', 'call_id')
+  if (query.has('call_id')) throw errors.invalidField('call_id', 'calls are not supported')
   const secrets = secretsOf(ex.http.headers)
   const hasHeader = ex.header('authorization') !== undefined || ex.header('x-api-key') !== undefined
   if (secrets.length > 1 || (secrets.length === 1 && hasHeader)) {

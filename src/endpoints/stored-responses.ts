@@ -83,7 +83,7 @@ function pageOf(id: string, text: string, { limit, order, after }: ListQuery): B
   if (order === 'desc') items.reverse()
   const at = after === undefined ? 0 : items.findIndex(({ id }) => id === after) + 1
   if (after !== undefined && at === 0) {
-    throw errors.invalidParameters('after: expected the id of an item of this list', 'after')
+    throw errors.invalidField('after', 'expected the id of an item of this list')
   }
   const page = items.slice(at, at + limit).map(listedItem)
   return Buffer.from(stringifyLossless(JSON.stringify(listOf(page, items.length > at + limit))))

@@ -50,7 +50,7 @@ async function list(ex: Exchange, { jobs, jobRunner }: Services): Promise<Reply>
   if (session !== undefined) throw errors.forbidden('A session cannot list videos. Read each video by its id.')
   const { limit, order, after } = listQuery(ex.http.query)
   if (after !== undefined && !isSeenBy(await jobs.get(after), caller)) {
-    throw errors.invalidParameters('after: expected the id of a video of this project', 'after')
+    throw errors.invalidField('after', 'expected the id of a video of this project')
   }
   const found = await jobs.list({ projectId }, KIND, { after, limit: limit + 1, ascending: order === 'asc' })
   const shown = found.slice(0, limit).map(job => jobRunner.show(job))
@@ -67,7 +67,7 @@ async function remove(ex: Exchange, services: Services): Promise<Reply> {
 
 async function content(ex: Exchange, job: Job, { jobRunner }: Services): Promise<Reply> {
   const variant = new URLSearchParams(ex.http.query).get('variant') ?? 'video'
-  if (variant !== 'video') throw errors.invalidParameters('variant: only "video" is kept', 'variant')
+  if (variant !== 'video') throw errors.invalidField('variant', 'only "video" is kept')
   const isHead = ex.http.method === 'HEAD'
   const range = { range: ex.header('range'), ifRange: ex.header('if-range') }
   const { status, type, headers, chunks } = await jobRunner.content(job, { ...range, isHead, signal: ex.signal })
@@ -78,7 +78,7 @@ async function content(ex: Exchange, job: Job, { jobRunner }: Services): Promise
 async function byLogId(ex: Exchange, services: Services): Promise<Job> {
   const logId = ex.http.params.log_id ?? ''
   const token = new URLSearchParams(ex.http.query).get('token')
-  if (token === '') throw errors.invalidParameters('token: is empty', 'token')
+  if (token === '') throw errors.invalidField('token', 'is empty')
   if (token !== null) {
     const job = await services.jobRunner.byToken(token, logId)
     if (!job || isHidden(job)) throw unknown()

@@ -43,6 +43,8 @@ export const errors = {
   tooManyNames: (limit: number) =>
     invalid(400, 'too_many_elements', `The request body has more than ${limit} different names.`),
   invalidParameters: (message: string, param?: string | null) => invalid(400, 'invalid_parameters', message, param),
+  /** `rule`: what is wrong with the field, or what would be right. */
+  invalidField: (field: string, rule: string) => errors.invalidParameters(`${field}: ${rule}`, field),
   unsupported: (message: string, param: string, code = 'model_not_supported') => invalid(400, code, message, param),
   combination: (message: string, param: string) => invalid(400, 'unsupported_parameter_combination', message, param),
   /** `taken`: addresses that the field accepts. */

@@ -81,7 +81,7 @@ export const knownStatuses: readonly number[] = Object.keys(MEANINGS).map(Number
 
 /** Examples of statuses that most requests can have. */
 const EXAMPLES: Readonly<Record<number, GatewayError>> = {
-  400: errors.invalidParameters('messages: is required', 'messages'),
+  400: errors.invalidField('messages', 'is required'),
   401: errors.noCredentials(),
   402: errors.insufficientCredits(),
   403: errors.forbidden('The key may not use this model.'),

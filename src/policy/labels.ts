@@ -108,12 +108,12 @@ function add(tags: Map<string, string>, given: string, value: string, param: str
   if (key === '') return
   tags.set(key, wellFormed(value))
   if (tags.size > MAX_TAGS) {
-    throw errors.invalidParameters(`${param}: a request may have at most ${MAX_TAGS} tags.`, param)
+    throw errors.invalidField(param, `a request may have at most ${MAX_TAGS} tags.`)
   }
 }
 
 const tooLong = (param: string, what: string, most: number) =>
-  errors.invalidParameters(`${param}: ${what} may have at most ${most} characters.`, param)
+  errors.invalidField(param, `${what} may have at most ${most} characters.`)
 
 /** A header's text: Node reads bytes as Latin-1, and clients write UTF-8. */
 function textOf(header: string | undefined): string | undefined {

@@ -31,7 +31,7 @@ export function checkProviders({ providers }: Catalog, preferences: ProviderPref
       const near = similar(id, [...providers.keys()])
       const hint = near.length > 0 ? ` Did you mean ${anyOf(near.map(one => `"${one}"`))}?` : ''
       const at = `provider.${list}[${index}]`
-      throw errors.invalidParameters(`${at}: there is no provider "${id}".${hint}`, at)
+      throw errors.invalidField(at, `there is no provider "${id}".${hint}`)
     }
   }
 }

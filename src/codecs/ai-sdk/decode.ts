@@ -97,7 +97,7 @@ function toolsOf({ tools: given, toolChoice }: Json, messages: readonly Message[
   const unmapped: Json[] = []
   let search: SearchTool | undefined
   for (const [i, tool] of listIn(given).entries()) {
-    if (!isObject(tool)) throw errors.invalidParameters(`tools[${i}]: must be an object`, `tools[${i}]`)
+    if (!isObject(tool)) throw errors.invalidField(`tools[${i}]`, 'must be an object')
     if (tool.type === 'function') {
       tools.push(functionOf(tool))
       places.push(i)

@@ -19,12 +19,12 @@ type Note = (message: string) => void
  */
 export function messagesOf(prompt: unknown, count: Count, note: Note): { messages: Message[]; origins: number[] } {
   const json = new ToolJson()
-  if (!Array.isArray(prompt)) throw errors.invalidParameters('prompt: must be an array of messages', 'prompt')
+  if (!Array.isArray(prompt)) throw errors.invalidField('prompt', 'must be an array of messages')
   const messages: Message[] = []
   const origins: number[] = []
   for (const [i, message] of (prompt as unknown[]).entries()) {
     const at = `prompt[${i}]`
-    if (!isObject(message)) throw errors.invalidParameters(`${at}: must be an object`, at)
+    if (!isObject(message)) throw errors.invalidField(at, 'must be an object')
     for (const made of messageOf(message, at, count, json, note)) {
       messages.push(made)
       origins.push(i)
@@ -36,12 +36,12 @@ export function messagesOf(prompt: unknown, count: Count, note: Note): { message
 function messageOf(message: Json, at: string, count: Count, json: ToolJson, note: Note): Message[] {
   const { role, content } = message
   if (role === 'system') {
-    if (typeof content !== 'string') throw errors.invalidParameters(`${at}.content: must be a string`, `${at}.content`)
+    if (typeof content !== 'string') throw errors.invalidField(`${at}.content`, 'must be a string')
     return [{ role: 'system', content: compact([textPart(content, cacheControlOf(message))]) }]
   }
-  if (!Array.isArray(content)) throw errors.invalidParameters(`${at}.content: must be an array`, `${at}.content`)
+  if (!Array.isArray(content)) throw errors.invalidField(`${at}.content`, 'must be an array')
   const wrong = content.findIndex(part => !isObject(part) || typeof part.type !== 'string')
-  if (wrong >= 0) throw errors.invalidParameters(`${at}.content[${wrong}]: must have a type`, `${at}.content[${wrong}]`)
+  if (wrong >= 0) throw errors.invalidField(`${at}.content[${wrong}]`, 'must have a type')
   const parts = withCacheControl(content as Json[], message)
   switch (role) {
     case 'user':
@@ -53,7 +53,7 @@ function messageOf(message: Json, at: string, count: Count, json: ToolJson, note
         part.type === 'tool-result' ? resultMessage(part, `${at}.content[${i}]`, json, note) : [],
       )
     default:
-      throw errors.invalidParameters(`${at}.role: must be system, user, assistant or tool`, `${at}.role`)
+      throw errors.invalidField(`${at}.role`, 'must be system, user, assistant or tool')
   }
 }
 
@@ -68,7 +68,7 @@ function withCacheControl(parts: Json[], message: Json): Json[] {
 
 function textOf(part: Json, at: string): string {
   if (typeof part.text === 'string') return part.text
-  throw errors.invalidParameters(`${at}.text: must be a string`, `${at}.text`)
+  throw errors.invalidField(`${at}.text`, 'must be a string')
 }
 
 function userMessage(content: readonly Json[], at: string, note: Note): Message[] {
@@ -147,14 +147,14 @@ function callOf(part: Json, at: string, json: ToolJson): ToolCall {
 const required = (part: Json, name: string, at: string): string => {
   const text = textIn(part[name])
   if (text) return text
-  throw errors.invalidParameters(`${at}.${name}: must be a string that is not empty`, `${at}.${name}`)
+  throw errors.invalidField(`${at}.${name}`, 'must be a string that is not empty')
 }
 const nameIn = (part: Json, at: string) => required(part, 'toolName', at)
 const idIn = (part: Json, at: string) => required(part, 'toolCallId', at)
 
 function resultMessage(part: Json, at: string, json: ToolJson, note: Note): Message {
   const output = isObject(part.output) ? part.output : undefined
-  if (!output) throw errors.invalidParameters(`${at}.output: is required`, `${at}.output`)
+  if (!output) throw errors.invalidField(`${at}.output`, 'is required')
   const message: Message = { role: 'tool', tool_call_id: idIn(part, at), content: contentOf(output, at, json, note) }
   if (output.type === 'error-text' || output.type === 'error-json') message.is_error = true
   const control = cacheControlOf(part) ?? cacheControlOf(output)
@@ -184,10 +184,7 @@ function contentOf(output: Json, at: string, json: ToolJson, note: Note): string
     }
     default: {
       const where = `${at}.output.type`
-      throw errors.invalidParameters(
-        `${where}: must be text, json, error-text, error-json, execution-denied or content`,
-        where,
-      )
+      throw errors.invalidField(where, 'must be text, json, error-text, error-json, execution-denied or content')
     }
   }
 }

@@ -31,7 +31,7 @@ export function decode(body: unknown, model: string, stream: boolean, values: nu
   const config = given.generationConfig ?? {}
   const messages = [...systemOf(given.systemInstruction), ...historyOf(given.contents, new Count(values))]
   if (!messages.some(({ role }) => role !== 'system')) {
-    throw errors.invalidParameters('contents: must contain a part that is not empty', 'contents')
+    throw errors.invalidField('contents', 'must contain a part that is not empty')
   }
   const request: ChatRequest = { model, messages }
   Object.assign(request, toolsOf(given), samplingOf(config), formatOf(config), reasoningOf(config))

@@ -128,7 +128,7 @@ class History {
     const called = this.#calls.answer(id ?? undefined, name ?? undefined)
     if (called === undefined) {
       const given = id ? `the id "${id.slice(0, 100)}"` : `the name "${(name ?? '').slice(0, 100)}"`
-      throw errors.invalidParameters(`${at}: no call of the turn before it without a response has ${given}`, at)
+      throw errors.invalidField(at, `no call of the turn before it without a response has ${given}`)
     }
     const { text, failed } = said(response ?? {}, `${at}.response`, this.#json)
     const media = (parts ?? []).flatMap((part, k) => partOf(part, `${at}.parts[${k}]`) ?? [])

@@ -64,7 +64,7 @@ export function modelPage(listing: Buffer, query: URLSearchParams): object {
 function sizeOf(text: string | null): number {
   const size = text === null || text === '' ? 0 : Number(text)
   if (Number.isInteger(size) && size >= 0) return Math.min(size || DEFAULT_SIZE, MAX_SIZE)
-  throw errors.invalidParameters('pageSize: must be an integer of 0 or more.', 'pageSize')
+  throw errors.invalidField('pageSize', 'must be an integer of 0 or more.')
 }
 
 /** Contains the last model of its page. */
@@ -75,5 +75,5 @@ function placeOf(all: readonly ModelInfo[], mark: string | null): number {
   const name = Buffer.from(mark, 'base64url').toString('utf8')
   const place = all.findIndex(model => model.name === name)
   if (place >= 0) return place + 1
-  throw errors.invalidParameters('pageToken: does not belong to this list. Start again without it.', 'pageToken')
+  throw errors.invalidField('pageToken', 'does not belong to this list. Start again without it.')
 }

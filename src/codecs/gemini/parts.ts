@@ -38,7 +38,7 @@ function blobPart({ mimeType, data }: Blob, at: string): ContentPart {
   if (mime.startsWith('audio/')) {
     const format = audioFormatOf(mime)
     if (format) return { type: 'input_audio', input_audio: { data: base64, format } }
-    throw errors.invalidParameters(`${at}.mimeType: must be one of ${audioTypes}`, `${at}.mimeType`)
+    throw errors.invalidField(`${at}.mimeType`, `must be one of ${audioTypes}`)
   }
   return { type: 'file', file: { filename: nameOf(mime), file_data: `data:${mime};base64,${base64}` } }
 }

@@ -79,7 +79,7 @@ function choiceOf(
   for (const [i, name] of names.entries()) {
     if (offered.has(textKey(name))) continue
     const at = `toolConfig.functionCallingConfig.allowedFunctionNames[${i}]`
-    throw errors.invalidParameters(`${at}: must name a declared function, got "${name.slice(0, 100)}"`, at)
+    throw errors.invalidField(at, `must name a declared function, got "${name.slice(0, 100)}"`)
   }
   const allowed = new Set(names.map(textKey))
   const left =

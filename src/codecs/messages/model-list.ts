@@ -87,5 +87,5 @@ function limitOf(text: string | null): number {
 function placeOf(all: readonly ModelInfo[], id: string, name: string): number {
   const place = all.findIndex(model => model.id === id)
   if (place >= 0) return place
-  throw errors.invalidParameters(`${name}: the list has no model "${id.slice(0, 100)}".`, name)
+  throw errors.invalidField(name, `the list has no model "${id.slice(0, 100)}".`)
 }

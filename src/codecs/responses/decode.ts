@@ -34,7 +34,7 @@ export function decode(body: unknown, values: number): Decoded {
   else for (const [i, item] of (given.input ?? []).entries()) input.read(item, `input[${i}]`)
   const messages = input.end()
   if (input.only === undefined && !messages.some(({ role }) => role !== 'system')) {
-    throw errors.invalidParameters('input: must contain an item that is not empty', 'input')
+    throw errors.invalidField('input', 'must contain an item that is not empty')
   }
   if (given.instructions) messages.unshift({ role: 'system', content: given.instructions })
   const request: ChatRequest = { model: given.model, messages }
@@ -105,8 +105,7 @@ function chosen(choice: Json, tools: Tool[], names: ToolNames, native: boolean):
       .map(tool => textKey(flatOf(tool, names))),
   )
   const left = tools.filter(tool => allowed.has(tool.type === 'function' ? textKey(tool.function.name) : tool.type))
-  if (left.length === 0)
-    throw errors.invalidParameters('tool_choice.tools: must name one of the tools', 'tool_choice.tools')
+  if (left.length === 0) throw errors.invalidField('tool_choice.tools', 'must name one of the tools')
   return { tools: left, tool_choice: choice.mode === 'required' ? 'required' : 'auto' }
 }
 
@@ -119,10 +118,7 @@ const flatOf = ({ type, name, namespace }: Json, names: ToolNames): string => {
 
 function named(name: string, tools: readonly Tool[]) {
   if (!tools.some(tool => tool.type === 'function' && tool.function.name === name)) {
-    throw errors.invalidParameters(
-      `tool_choice.name: must name one of the tools, got "${name.slice(0, 100)}"`,
-      'tool_choice.name',
-    )
+    throw errors.invalidField('tool_choice.name', `must name one of the tools, got "${name.slice(0, 100)}"`)
   }
   return { type: 'function' as const, function: { name } }
 }

@@ -16,8 +16,6 @@ import type { ToolNames } from './tool-names.ts'
 /** Items that only their provider can read. */
 const LEFT_OUT: ReadonlySet<unknown> = new Set(['web_search_call', 'image_generation_call'])
 
-const wrong = (at: string, what: string) => errors.invalidParameters(`${at}: ${what}`, at)
-
 /** The names of what a search of the client found; the tools themselves are among those of the request. */
 const foundIn = ({ tools }: Json): Json => ({
   tools: listIn(tools).flatMap(tool => (isObject(tool) ? (textIn(tool.name) ?? []) : [])),
@@ -72,9 +70,9 @@ export class InputReader {
         this.#output(item, at)
         break
       case 'item_reference':
-        throw wrong(`${at}.id`, `no item "${excerptOf(item.id)}" is stored here; send the item itself`)
+        throw errors.invalidField(`${at}.id`, `no item "${excerptOf(item.id)}" is stored here; send the item itself`)
       default:
-        if (textIn(type) === undefined) throw wrong(`${at}.type`, 'must be string')
+        if (textIn(type) === undefined) throw errors.invalidField(`${at}.type`, 'must be string')
         if (!LEFT_OUT.has(type)) this.#pass(at)
     }
   }
@@ -92,7 +90,7 @@ export class InputReader {
 
   #message({ role, content, phase }: Json, at: string): void {
     if (role !== 'user' && role !== 'system' && role !== 'developer' && role !== 'assistant') {
-      throw wrong(`${at}.role`, 'must be one of "user", "assistant", "system", "developer"')
+      throw errors.invalidField(`${at}.role`, 'must be one of "user", "assistant", "system", "developer"')
     }
     const parts = this.#parts(content, `${at}.content`)
     if (role !== 'assistant') {
@@ -125,10 +123,10 @@ export class InputReader {
   }
 
   #call({ call_id: id, name, namespace, arguments: args, input }: Json, custom: boolean, at: string): void {
-    if (textIn(id) === undefined) throw wrong(`${at}.call_id`, 'is required')
-    if (textIn(name) === undefined) throw wrong(`${at}.name`, 'is required')
+    if (textIn(id) === undefined) throw errors.invalidField(`${at}.call_id`, 'is required')
+    if (textIn(name) === undefined) throw errors.invalidField(`${at}.name`, 'is required')
     const text = custom ? input : args
-    if (typeof text !== 'string') throw wrong(`${at}.${custom ? 'input' : 'arguments'}`, 'must be string')
+    if (typeof text !== 'string') throw errors.invalidField(`${at}.${custom ? 'input' : 'arguments'}`, 'must be string')
     const turn = this.#begin()
     const call: FunctionCall = {
       id: String(id),
@@ -151,9 +149,9 @@ export class InputReader {
 
   #output({ call_id: id, output }: Json, at: string): void {
     const called = textIn(id)
-    if (called === undefined) throw wrong(`${at}.call_id`, 'is required')
+    if (called === undefined) throw errors.invalidField(`${at}.call_id`, 'is required')
     if (!this.#calls.has(textKey(called))) {
-      throw wrong(`${at}.call_id`, `no call in input before it has the id "${called.slice(0, 100)}"`)
+      throw errors.invalidField(`${at}.call_id`, `no call in input before it has the id "${called.slice(0, 100)}"`)
     }
     const parts = this.#parts(output, `${at}.output`)
     this.#end()
@@ -167,10 +165,10 @@ export class InputReader {
 
   #parts(content: unknown, at: string): ContentPart[] {
     if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }]
-    if (!Array.isArray(content)) throw wrong(at, 'must be string or array')
+    if (!Array.isArray(content)) throw errors.invalidField(at, 'must be string or array')
     return content.flatMap((part: unknown, i) => {
       const where = `${at}[${i}]`
-      if (!isObject(part)) throw wrong(where, 'must be object')
+      if (!isObject(part)) throw errors.invalidField(where, 'must be object')
       if (textIn(part.file_id) !== undefined) this.only ??= `${where}.file_id`
       return partsOf(part, where)
     })

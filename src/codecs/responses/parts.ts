@@ -26,13 +26,13 @@ export function partsOf(part: Json, at: string): ContentPart[] {
     case 'input_audio': {
       const { data, format } = isObject(part.input_audio) ? part.input_audio : part
       const where = `${at}.input_audio`
-      if (!FORMATS.has(format)) throw wrong(`${where}.format`, 'must be "wav" or "mp3"')
+      if (!FORMATS.has(format)) throw errors.invalidField(`${where}.format`, 'must be "wav" or "mp3"')
       const audio = { data: stringIn(data, `${where}.data`), format: format as 'wav' | 'mp3' }
       assertFile(audio.data, isObject(part.input_audio) ? `${where}.data` : `${at}.data`)
       return [{ type: 'input_audio', input_audio: audio }]
     }
     default:
-      throw wrong(
+      throw errors.invalidField(
         `${at}.type`,
         'must be one of "input_text", "input_image", "input_file", "input_audio", "output_text", "refusal"',
       )
@@ -52,7 +52,7 @@ function imageOf(part: Json, at: string): ContentPart[] {
   const address = textIn(url)
   if (address === undefined) {
     if (textIn(id) !== undefined) return []
-    throw wrong(`${at}.image_url`, 'is required')
+    throw errors.invalidField(`${at}.image_url`, 'is required')
   }
   assertImageUrl(address, `${at}.image_url`)
   const isKnown = detail === 'low' || detail === 'high' || detail === 'auto'
@@ -68,7 +68,7 @@ function fileOf(part: Json, at: string): ContentPart[] {
   const data = textIn(file_data) ?? address
   if (data === undefined) {
     if (textIn(id) !== undefined) return []
-    throw wrong(`${at}.file_data`, 'is required, or file_url')
+    throw errors.invalidField(`${at}.file_data`, 'is required, or file_url')
   }
   const name = textIn(filename)
   return [{ type: 'file', file: { file_data: data, ...(name !== undefined && { filename: name }) } }]
@@ -76,7 +76,5 @@ function fileOf(part: Json, at: string): ContentPart[] {
 
 function stringIn(value: unknown, at: string): string {
   if (typeof value === 'string') return value
-  throw wrong(at, 'must be string')
+  throw errors.invalidField(at, 'must be string')
 }
-
-const wrong = (at: string, what: string) => errors.invalidParameters(`${at}: ${what}`, at)

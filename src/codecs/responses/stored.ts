@@ -75,7 +75,7 @@ class StoredItems {
     if (!item) return undefined
     if (this.#taken.has(id)) {
       const param = `input[${index}].id`
-      throw errors.invalidParameters(`${param}: another reference names the same item; refer to it once`, param)
+      throw errors.invalidField(param, 'another reference names the same item; refer to it once')
     }
     this.#taken.add(id)
     return item()

@@ -132,7 +132,7 @@ export class ToolNames {
 
   #push(tool: Json, namespace: string | undefined, at: string): void {
     const name = textIn(tool.name)
-    if (name === undefined) throw errors.invalidParameters(`${at}.name: is required`, `${at}.name`)
+    if (name === undefined) throw errors.invalidField(`${at}.name`, 'is required')
     const flat = this.flat(name, namespace)
     const description = textIn(tool.description)
     if (tool.type === 'custom') {
@@ -150,7 +150,7 @@ export class ToolNames {
     const description = textIn(tool.description)
     const { parameters, strict } = tool
     if (parameters != null && !isObject(parameters)) {
-      throw errors.invalidParameters(`${at}.parameters: must be object`, `${at}.parameters`)
+      throw errors.invalidField(`${at}.parameters`, 'must be object')
     }
     this.tools.push({
       type: 'function',
@@ -172,7 +172,7 @@ function innerOf(tool: Json, at: string): Json[] {
   return listIn(tool.tools).map((inner, j) => {
     if (isObject(inner) && isCalled(inner)) return inner
     const where = `${at}.tools[${j}].type`
-    throw errors.invalidParameters(`${where}: must be "function" or "custom"`, where)
+    throw errors.invalidField(where, 'must be "function" or "custom"')
   })
 }
 

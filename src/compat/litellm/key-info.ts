@@ -27,7 +27,7 @@ export const keyInfo = (isAdmin: (secret: string) => boolean): Endpoint => ({
     const { principal } = ex.caller
     const isOperator = isAdmin(bearerOf(ex))
     if (!principal && !isOperator) throw errors.noCredentials()
-    if (!principal && !asked) throw errors.invalidParameters('key: name the key, such as /key/info?key=…', 'key')
+    if (!principal && !asked) throw errors.invalidField('key', 'name the key, such as /key/info?key=…')
     const secret = asked ?? bearerOf(ex)
     const found = asked ? await find(asked, keys) : principal
     // A caller learns nothing of keys that it may not see, not even whether they exist.

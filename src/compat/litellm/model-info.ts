@@ -87,7 +87,7 @@ const servePages: Serve = async ex => {
 function numberOf(query: URLSearchParams, name: string, usual: number): number {
   const given = Number(query.get(name) ?? usual)
   if (Number.isSafeInteger(given) && given > 0 && given <= 100_000) return given
-  throw errors.invalidParameters(`${name}: send a whole number from 1 to 100000.`, name)
+  throw errors.invalidField(name, 'send a whole number from 1 to 100000.')
 }
 
 const serveGroups: Serve = async ex => {

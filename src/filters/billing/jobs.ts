@@ -79,7 +79,7 @@ export class JobAdmission {
     if (callback) jobRunner.checkCallback(callback.url)
     const idempotency = ex.header('idempotency-key') ?? null
     if (idempotency !== null && !IDEMPOTENCY.test(idempotency)) {
-      throw errors.invalidParameters('idempotency-key: expected 1 to 128 visible ASCII characters', 'idempotency-key')
+      throw errors.invalidField('idempotency-key', 'expected 1 to 128 visible ASCII characters')
     }
     const made = this.#made.get(ex) ?? {
       id: operation.prefix + base62(ID_LENGTH),

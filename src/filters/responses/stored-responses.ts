@@ -156,9 +156,9 @@ export class ExchangeResponses implements StoredResponses {
   }
 
   #tooLong(what: string) {
-    return errors.invalidParameters(
-      `previous_response_id: the conversation has ${what}. Begin a new one, and send the needed items in input`,
+    return errors.invalidField(
       'previous_response_id',
+      `the conversation has ${what}. Begin a new one, and send the needed items in input`,
     )
   }
 }

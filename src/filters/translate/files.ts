@@ -103,7 +103,7 @@ const withFiles = (request: ChatRequest, files: MediaByAddress): ChatRequest =>
 async function all(addresses: ReadonlyMap<string, Addressed>, media: MediaFetcher, lease: MediaLease) {
   const [, { param: last }] = [...addresses].at(-1)!
   if (addresses.size > MAX_ADDRESSES) {
-    throw errors.invalidParameters(`${last}: at most ${MAX_ADDRESSES} files of a request are fetched.`, last)
+    throw errors.invalidField(last, `at most ${MAX_ADDRESSES} files of a request are fetched.`)
   }
   const { tenant, signal } = lease
   let size = 0

@@ -64,4 +64,4 @@ export class Identities {
 }
 
 const tooMuch = (param: string, most: string) =>
-  errors.invalidParameters(`${param}: it may have at most ${most} with the gateway's credentials.`, param)
+  errors.invalidField(param, `it may have at most ${most} with the gateway's credentials.`)

@@ -89,7 +89,7 @@ class Fetched {
   async #all(addresses: ReadonlyMap<string, Addressed>, media: MediaFetcher): Promise<ReadonlyMap<string, string>> {
     const [, { param: last }] = [...addresses].at(-1)!
     if (addresses.size > MAX_ADDRESSES) {
-      throw errors.invalidParameters(`${last}: at most ${MAX_ADDRESSES} images of a request are fetched.`, last)
+      throw errors.invalidField(last, `at most ${MAX_ADDRESSES} images of a request are fetched.`)
     }
     const { tenant, signal } = this.#lease
     const one = async ([url, { param, count }]: [string, Addressed]) => {

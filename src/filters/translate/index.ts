@@ -235,10 +235,7 @@ function tooLong(count: number, repeats: FanOut['repeats']): GatewayError {
     ? ['n', 'ask for fewer images, or send smaller ones']
     : ['prompt', 'send fewer texts']
   const several = `${count} requests to this provider stand for it, which repeat what it holds`
-  return errors.invalidParameters(
-    `${param}: ${several}, and may have ${MAX_OF_ALL} characters in all; ${instead}.`,
-    param,
-  )
+  return errors.invalidField(param, `${several}, and may have ${MAX_OF_ALL} characters in all; ${instead}.`)
 }
 
 /** Throws the 400 of a wire that does not support the request. */

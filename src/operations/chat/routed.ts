@@ -22,7 +22,7 @@ export function routed(body: unknown): RoutedBody<ChatRequest> | undefined {
   if (!hasFields && routing == null) return undefined
   const fields: Partial<ChatRequest> = {}
   if (routing != null) {
-    if (!ROUTINGS.includes(routing)) throw wrong('routing', oneOf(ROUTINGS))
+    if (!ROUTINGS.includes(routing)) throw errors.invalidField('routing', oneOf(ROUTINGS))
     fields.routing = routing as NonNullable<ChatRequest['routing']>
   }
   if (!hasFields) return { body, fields }
@@ -41,25 +41,26 @@ const MEMBERS: { readonly [M in keyof Required<ProviderPreferences>]: (value: un
   only: providersOf,
   ignore: providersOf,
   allow_fallbacks(value, at) {
-    if (typeof value !== 'boolean') throw wrong(at, 'must be true or false')
+    if (typeof value !== 'boolean') throw errors.invalidField(at, 'must be true or false')
     return value
   },
   max_price: limitsOf,
   sort(value, at) {
-    if (value === 'auto' || !ROUTINGS.includes(value)) throw wrong(at, oneOf(ROUTINGS.slice(1)))
+    if (value === 'auto' || !ROUTINGS.includes(value)) throw errors.invalidField(at, oneOf(ROUTINGS.slice(1)))
     return value
   },
 }
 
 function preferencesOf(given: unknown): ProviderPreferences {
-  if (!isObject(given)) throw wrong('provider', `must be an object with ${Object.keys(MEMBERS).join(', ')}`)
+  if (!isObject(given))
+    throw errors.invalidField('provider', `must be an object with ${Object.keys(MEMBERS).join(', ')}`)
   return membersOf(given, 'provider', MEMBERS) as ProviderPreferences
 }
 
 const PRICES = { prompt: limitOf, completion: limitOf }
 
 function limitsOf(given: unknown, at: string): unknown {
-  if (!isObject(given)) throw wrong(at, 'must be an object with prompt, completion')
+  if (!isObject(given)) throw errors.invalidField(at, 'must be an object with prompt, completion')
   return membersOf(given, at, PRICES)
 }
 
@@ -73,7 +74,7 @@ function membersOf(
   for (const [name, value] of Object.entries(given)) {
     const own = `${at}.${name.slice(0, MAX_NAME)}`
     if (!Object.hasOwn(members, name)) {
-      throw wrong(own, `is unknown; ${at} takes ${Object.keys(members).join(', ')}`)
+      throw errors.invalidField(own, `is unknown; ${at} takes ${Object.keys(members).join(', ')}`)
     }
     if (value != null) read[name] = members[name]!(value, own)
   }
@@ -86,10 +87,11 @@ function providersOf(given: unknown, at: string): readonly string[] {
 
 /** Without repetitions. */
 function namesOf(given: unknown, at: string, most: number, what: string): string[] {
-  if (!Array.isArray(given) || given.length > most) throw wrong(at, `must be a list of at most ${most} names`)
+  if (!Array.isArray(given) || given.length > most)
+    throw errors.invalidField(at, `must be a list of at most ${most} names`)
   for (const [index, name] of given.entries()) {
     if (typeof name === 'string' && name !== '' && name.length <= MAX_NAME) continue
-    throw wrong(`${at}[${index}]`, `must be ${what}, a text of 1 to ${MAX_NAME} characters`)
+    throw errors.invalidField(`${at}[${index}]`, `must be ${what}, a text of 1 to ${MAX_NAME} characters`)
   }
   return [...new Set<string>(given)]
 }
@@ -98,11 +100,10 @@ function namesOf(given: unknown, at: string, most: number, what: string): string
 function limitOf(given: unknown, at: string): string {
   const text = typeof given === 'number' && given >= 0 && given < 1e9 ? given.toFixed(12) : given
   const [, whole, fraction = ''] = (typeof text === 'string' && /^(\d{1,9})(?:\.(\d{1,12}))?$/.exec(text)) || []
-  if (whole === undefined) throw wrong(at, 'must be USD per million tokens, a number or a decimal text such as "0.50"')
+  if (whole === undefined)
+    throw errors.invalidField(at, 'must be USD per million tokens, a number or a decimal text such as "0.50"')
   return `${whole}.${fraction.slice(0, PRICE_PLACES).padEnd(1, '0')}`
 }
 
 const oneOf = (values: readonly unknown[]): string =>
   `must be one of ${values.map(value => JSON.stringify(value)).join(', ')}`
-
-const wrong = (at: string, rule: string) => errors.invalidParameters(`${at}: ${rule}`, at)

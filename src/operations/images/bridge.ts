@@ -223,7 +223,7 @@ function imageRequestOf({
 }: Readonly<ChatRequest>): ImageEditRequest {
   const content = messages.findLast(({ role }) => role === 'user')?.content
   const prompt = textOf(content)
-  if (prompt === '') throw errors.invalidParameters('messages: the last user message must say what to draw', 'messages')
+  if (prompt === '') throw errors.invalidField('messages', 'the last user message must say what to draw')
   const parts = Array.isArray(content) ? content : []
   return {
     model,
