@@ -90,6 +90,13 @@ export function reservationsContract(t: Test, make: (clock: Clock) => Counters):
     t.match(await reserve(100, 'b'), { allowed: true, remaining: 900 }, 'keys count apart')
   })
 
+  t.test('a reservation of more than any answer has is corrected by what was used, too', async t => {
+    const counters = make({ now: 5_000_000 })
+    const { correct } = await counters.reserve('a', 1000, 60_000, 2 ** 40)
+    await correct(150)
+    t.match(await counters.reserve('a', 1000, 60_000, 100), { allowed: true, remaining: 750 })
+  })
+
   t.test('a correction after the window has passed takes nothing from newer reservations', async t => {
     const clock = { now: 5_000_000 }
     const counters = make(clock)

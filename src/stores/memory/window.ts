@@ -14,7 +14,7 @@ export const untilLeft = (leavesAt: number, now: number, windowMs: number): numb
 export class SlidingWindow {
   readonly #windowMs: number
   readonly #width: number
-  readonly #units: Uint32Array
+  readonly #units: Float64Array
   /** Time of the newest unit in each bucket. */
   readonly #newest: Float64Array
   #sum = 0
@@ -25,7 +25,7 @@ export class SlidingWindow {
     this.#windowMs = windowMs
     this.#width = bucketMs(windowMs)
     const span = Math.ceil(windowMs / this.#width) + 1
-    this.#units = new Uint32Array(span)
+    this.#units = new Float64Array(span)
     this.#newest = new Float64Array(span)
   }
 
