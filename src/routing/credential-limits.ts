@@ -27,7 +27,7 @@ export async function takeFrom({ id, limits }: Credential, tokens: number, count
   const take = async (kind: 'rpm' | 'tpm', limit: number | undefined, units: number) =>
     limit === undefined
       ? undefined
-      : counters.reserve(`credential ${id} ${kind}`, limit, windowKinds[kind].windowMs, units)
+      : counters.reserve(`credential ${id} ${kind}`, limit, windowKinds[kind].windowMs, Math.min(units, limit))
   const requests = await take('rpm', rpm, 1)
   if (requests?.allowed === false) throw overLimit(requests)
   const reserved = await take('tpm', tpm, tokens)

@@ -93,6 +93,7 @@ t.test('a refused credential is put aside, and another one serves the same reque
         { secret: GOOD, rpm: 2 },
         { secret: OTHER, rpm: 1 },
       ]),
+      metered: manifestOf('metered', [{ secret: GOOD, tpm: 100_000 }]),
     },
   })
   const ask = (model: string, stream = false) =>
@@ -135,6 +136,11 @@ t.test('a refused credential is put aside, and another one serves the same reque
     for (let turn = 0; turn < 12; turn++) await (await ask('shared')).text()
   })
   t.equal(shares.filter(secret => secret === GOOD).length, 9, 'three of four requests')
+
+  for (let turn = 0; turn < 3; turn++) {
+    const body = { model: 'metered', max_tokens: 2 ** 40, messages: [{ role: 'user', content: 'Hi' }] }
+    t.equal((await gateway.chat(body)).status, 200, 'a limit of tokens holds whatever a request asks for')
+  }
 
   const own = await command<{ id: string }>('orgs.create', { name: 'own' })
   const project = await command<{ id: string }>('projects.create', {
