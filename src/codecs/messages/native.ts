@@ -3,9 +3,48 @@ import type { Exchange } from '../../core/exchange.ts'
 import { pagesOf } from '../../core/media.ts'
 import type { NativeRequest } from '../../core/wire.ts'
 import { isObject, type Json, listIn, textIn } from '../../json/json.ts'
-import { nativeOnly } from './native-only.ts'
+import { blockSchemas } from './schema.ts'
 import { WIRE } from './sink.ts'
 import { type PlacedTool, toolsIn } from './tools-in.ts'
+
+const FIELDS = ['billing_policy', 'compaction', 'container', 'inference_geo', 'mcp_servers'] as const
+
+/** Tools with a chat form, and client tools; others run at the provider. */
+const KNOWN_TOOLS = /^(?:custom$|(?:web_search|tool_search_tool|bash|text_editor|memory|computer)_)/
+/** Blocks with a chat form. */
+const KNOWN_BLOCKS = new Set([...blockSchemas.keys(), 'tool_reference', 'tool_addition', 'tool_removal'])
+
+/**
+ * Path of the first field that only providers of this wire support: without it another wire would answer another
+ * question. Undefined for a body that any wire can carry. `tools` are all of the body's.
+ */
+function nativeOnly(body: Json, tools: readonly PlacedTool[]): string | undefined {
+  for (const name of FIELDS) if (saysAnything(body[name])) return name
+  const hosted = tools.find(({ tool }) => isObject(tool) && !KNOWN_TOOLS.test(textIn(tool.type) ?? 'custom'))
+  if (hosted) return `${hosted.at}.type`
+  for (const [i, message] of listIn(body.messages).entries()) {
+    const found = isObject(message) ? inTurn(message, `messages[${i}].content`) : undefined
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+const saysAnything = (value: unknown): boolean => value != null && !(Array.isArray(value) && value.length === 0)
+
+/** Provider content in assistant turns may be dropped for others; user content may not. */
+function inTurn({ role, content }: Json, at: string): string | undefined {
+  for (const [i, block] of listIn(content).entries()) {
+    if (!isObject(block)) continue
+    const type = String(block.type)
+    if (type === 'compaction' ? textIn(block.content) === undefined : role !== 'assistant' && !KNOWN_BLOCKS.has(type)) {
+      return `${at}[${i}].type`
+    }
+    if (type !== 'tool_result') continue
+    const found = inTurn({ content: block.content }, `${at}[${i}].content`)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
 
 /** Header of features that a client turns on. */
 const BETA = 'anthropic-beta'
