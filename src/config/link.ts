@@ -1,13 +1,15 @@
 /** Files + registries → snapshot. */
 import type { Catalog } from '../core/catalog.ts'
+import type { McpOptions } from '../core/mcp.ts'
 import { checkAlerts } from './alerts.ts'
 import { linkCatalog } from './catalog.ts'
+import type { ConfigFile } from './file.ts'
 import type { ConfigFiles } from './load.ts'
-import { linkMcp } from './mcp.ts'
 import { linkPlans } from './plans.ts'
 import type { Registries } from './registries.ts'
 import { linkRoutes } from './routes.ts'
 import { endUserOptions } from './schemas/end-users.ts'
+import type { GatewayFile } from './schemas/gateway.ts'
 import { realtimeOptions } from './schemas/realtime.ts'
 import { ConfigSnapshot } from './snapshot.ts'
 import type { Path, Source } from './source.ts'
@@ -43,3 +45,40 @@ function checkLimitModels(source: Source, value: unknown, path: Path, catalog: C
     checkLimitModels(source, one, at, catalog)
   }
 }
+
+/** Throws a ConfigError for a `server.public_url` that is not a URL. */
+function linkMcp({ value: { mcp, server }, source }: ConfigFile<GatewayFile>): McpOptions {
+  const { public_url: url } = server
+  if (url !== undefined && !URL.canParse(url)) {
+    throw source.error('expected an address such as "https://gateway.example.com"', ['server', 'public_url'])
+  }
+  return {
+    site: {
+      publicUrl: url === undefined ? undefined : new URL(url),
+      hosts: new Set(mcp.hosts.map(name => name.toLowerCase())),
+      origins: new Set(mcp.origins.map(name => name.toLowerCase())),
+    },
+    nanoBanana: mcp.nano_banana,
+    maxSaved: mcp.max_saved,
+    streams: {
+      perKey: mcp.streams.per_key,
+      perOrganization: mcp.streams.per_organization,
+      perProcess: mcp.streams.per_process,
+    },
+    oauth: {
+      readsDocuments: mcp.client_metadata === 'auto' ? isHttps(url) : mcp.client_metadata === 'on',
+      redirectSchemes: new Set(mcp.redirect_schemes),
+      codeMs: mcp.code,
+      accessTokenMs: mcp.access_token,
+      refreshTokenMs: mcp.refresh_token,
+      loginCodeMs: mcp.login_code,
+      limits: {
+        register: mcp.limits.register,
+        consent: mcp.limits.consent,
+        clientAuth: mcp.limits.client_auth,
+      },
+    },
+  }
+}
+
+const isHttps = (url: string | undefined): boolean => url?.startsWith('https:') ?? false
