@@ -5,7 +5,15 @@ import type { LimitChange, LimitInput, LimitRecord, Page } from '../core/ports.t
 import { s } from '../core/schema.ts'
 import { errors } from '../lib/error.ts'
 import { periods } from '../lib/period.ts'
-import { onLimitOf, onLimitText, type RateChange, type RateKind, rateKinds, windowKinds } from '../limits/kinds.ts'
+import {
+  onLimitOf,
+  onLimitText,
+  type RateChange,
+  type RateKind,
+  type RateLimits,
+  rateKinds,
+  windowKinds,
+} from '../limits/kinds.ts'
 import { option, shell } from './command.ts'
 
 /** A new name; the store checks that it is free. */
@@ -169,6 +177,10 @@ export const showLimits = (limits: readonly ReturnType<typeof shownLimit>[]): st
       return `${spent} of ${limit} ${span}${action === undefined ? '' : ` (${onLimitText(action)})`}`
     })
     .join(', ')
+
+/** `rpm 30, concurrency 4`. */
+export const showRates = (limits: RateLimits = {}): string =>
+  rateKinds.flatMap(kind => (limits[kind] === undefined ? [] : `${kind} ${limits[kind]}`)).join(', ')
 
 const rate = s.either(
   s.integer({ minimum: 0, maximum: 1_000_000_000, description: 'a number, or 0 to remove the limit' }),

@@ -218,6 +218,7 @@ export function fakeContext(): Fake {
     limits: [],
     spent: id === 'k1' ? 250_000_000n : 0n,
   })
+  const limited: KeyRecord = { ...record('k2', 'a longer name'), rateLimits: { rpm: 30, concurrency: 4 } }
   const find = (id: string) => {
     if (fake.storeFault) throw fake.storeFault
     if (id !== 'k1') throw errors.notFound(`There is no key "${id}".`)
@@ -282,7 +283,7 @@ export function fakeContext(): Fake {
         fake.created.push(input)
         return { ...record('k2', input.name), project: input.project, key: 'mgw_new' }
       },
-      listKeys: async project => (project === 'empty' ? [] : [record('k1', 'first'), record('k2', 'a longer name')]),
+      listKeys: async project => (project === 'empty' ? [] : [record('k1', 'first'), limited]),
       showKey: async id => find(id),
       updateKey: async id => find(id),
       revokeKey: async id => ({ ...find(id), status: 'revoked' }),

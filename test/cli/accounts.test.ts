@@ -67,7 +67,7 @@ t.test('organizations, projects and members are made, listed and changed', async
   t.match(org, { id: String, name: 'acme', account: 'prepaid', plan: null, retains: false })
   t.match(await json(`orgs update ${org.id} --name acme-inc --retain on`), { name: 'acme-inc', retains: true })
   t.match(await json('orgs list'), [{ id: org.id, name: 'acme-inc' }])
-  t.match((await ctl('orgs list')).stdout, /^id +name +account +plan[\s\S]*acme-inc +prepaid +none +yes/)
+  t.match((await ctl('orgs list')).stdout, /^id +name +account +plan[\s\S]*acme-inc +prepaid +none +- +yes/)
 
   const web = await json('projects create --org acme-inc --name web --mode hybrid --cache on')
   t.match(web, { organization: 'acme-inc', name: 'web', mode: 'hybrid', cacheTtlMs: 60_000, status: 'active' })
@@ -88,7 +88,7 @@ t.test('organizations, projects and members are made, listed and changed', async
     { name: 'loose' },
   ])
   t.match(await json('projects restore site'), { status: 'active' })
-  t.match((await ctl('projects list')).stdout, /web +acme-inc +hybrid +60s +off +off +- +active +no/)
+  t.match((await ctl('projects list')).stdout, /web +acme-inc +hybrid +60s +off +off +- +- +active +no/)
 
   const dev = await json('members add --org acme-inc --email dev@acme.example --role developer --projects web')
   t.match(dev, { email: 'dev@acme.example', role: 'developer', projects: ['web'], limits: [] })

@@ -23,6 +23,7 @@ import {
   rateChange,
   showLimits,
   shownLimit,
+  showRates,
 } from '../arguments.ts'
 import { type CommandTable, command, option, shell } from '../command.ts'
 import type { AdminContext } from '../context.ts'
@@ -63,13 +64,14 @@ const showNew = (key: ShownKey & { readonly key: string }): string =>
     ['project', key.project],
     ['expires', key.expiresAt ?? 'never'],
     ...(key.limits.length > 0 ? [['limits', showLimits(key.limits)] as const] : []),
+    ...(key.rateLimits ? [['rates', showRates(key.rateLimits)] as const] : []),
   ])}The key is shown only this once.\n`
 
 const showKeys = rows<ShownKey>(
-  'id, name, project, key, status, spent USD, limits USD, created, expires',
-  ({ id, name, project, preview, status, spent, limits, createdAt, expiresAt }) => {
+  'id, name, project, key, status, spent USD, limits USD, rates, created, expires',
+  ({ id, name, project, preview, status, spent, limits, rateLimits, createdAt, expiresAt }) => {
     const days = [day(createdAt), expiresAt === null ? 'never' : day(expiresAt)]
-    return [id, name, project, preview, status, spent, showLimits(limits), ...days]
+    return [id, name, project, preview, status, spent, showLimits(limits), showRates(rateLimits), ...days]
   },
   'no keys; create one with `gatewayctl keys create --project default`\n',
 )

@@ -18,6 +18,7 @@ import {
   rateChange,
   showLimits,
   shownLimit,
+  showRates,
 } from '../arguments.ts'
 import { type CommandTable, command, option, shell } from '../command.ts'
 import type { AdminContext } from '../context.ts'
@@ -44,9 +45,10 @@ const accessOf = (given: string | string[] | undefined): readonly string[] | nul
   typeof given === 'string' ? null : given
 
 const showMembers = rows<ShownMember>(
-  'id, email, organization, role, projects, limits USD',
-  ({ id, email, organization, role, projects, limits }) => {
-    return [id, email, organization, role, projects === null ? 'all' : projects.join(', '), showLimits(limits)]
+  'id, email, organization, role, projects, limits USD, rates',
+  ({ id, email, organization, role, projects, limits, rateLimits }) => {
+    const own = [showLimits(limits), showRates(rateLimits)]
+    return [id, email, organization, role, projects === null ? 'all' : projects.join(', '), ...own]
   },
 )
 

@@ -19,6 +19,7 @@ import {
   responsesTime,
   showLimits,
   shownLimit,
+  showRates,
 } from '../arguments.ts'
 import { type CommandTable, command, option, shell } from '../command.ts'
 import { day, rows } from '../table.ts'
@@ -50,12 +51,13 @@ const organizationSettings = {
 }
 
 const showOrganizations = rows<OrganizationRecord>(
-  'id, name, account, plan, retains data, created',
-  ({ id, name, account, plan, retains, createdAt }) => [
+  'id, name, account, plan, rates, retains data, created',
+  ({ id, name, account, plan, rateLimits, retains, createdAt }) => [
     id,
     name,
     account,
     plan ?? 'none',
+    showRates(rateLimits),
     yes(retains),
     day(createdAt),
   ],
@@ -116,12 +118,13 @@ const HOUR_MS = 3_600_000
 const hoursOf = (ms: number | null): string => (ms === null ? 'off' : `${ms / HOUR_MS}h`)
 const shownProject = ({ limits, ...rest }: ProjectRecord) => ({ ...rest, limits: limits.map(shownLimit) })
 const showProjects = rows<ReturnType<typeof shownProject>>(
-  'id, name, organization, mode, cache, responses, content, limits USD, status, passes parameters, created',
+  'id, name, organization, mode, cache, responses, content, limits USD, rates, status, passes parameters, created',
   ({ id, name, organization, mode, cacheTtlMs, responsesMs, contentMs, limits, ...rest }) => {
     const cache = cacheTtlMs === null ? 'off' : `${cacheTtlMs / 1000}s`
     const kept = [cache, hoursOf(responsesMs), hoursOf(contentMs)]
-    const { status, passesParameters, createdAt } = rest
-    return [id, name, organization, mode, ...kept, showLimits(limits), status, yes(passesParameters), day(createdAt)]
+    const { status, passesParameters, createdAt, rateLimits } = rest
+    const own = [showLimits(limits), showRates(rateLimits)]
+    return [id, name, organization, mode, ...kept, ...own, status, yes(passesParameters), day(createdAt)]
   },
 )
 

@@ -1,6 +1,6 @@
 /** Keys, and organizations with their credits. No secret is kept of a key, so none can be shown. */
 
-import { showLimits } from '../../admin/arguments.ts'
+import { showLimits, showRates } from '../../admin/arguments.ts'
 import type { ShownKey } from '../../admin/commands/keys.ts'
 import type { LedgerEntry, MemberRecord, OrganizationRecord, ProjectRecord } from '../../core/ports.ts'
 import { errors } from '../../lib/error.ts'
@@ -43,6 +43,7 @@ ${table(
     'Project',
     'Spent',
     'Limits in USD',
+    'Rates',
     'Made by',
     'Created (UTC)',
     'Expires (UTC)',
@@ -56,6 +57,7 @@ ${table(
     key.project,
     usd(key.spent),
     showLimits(key.limits),
+    showRates(key.rateLimits),
     key.createdBy,
     time(key.createdAt),
     key.expiresAt === null ? 'never' : time(key.expiresAt),
