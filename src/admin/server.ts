@@ -5,6 +5,7 @@ import type { Log } from '../core/ports.ts'
 import { asError, errorBody, errors, type GatewayError } from '../lib/error.ts'
 import { readBody } from './body.ts'
 import { commands } from './commands/index.ts'
+import { databaseStatus } from './commands/status.ts'
 import type { AdminContext } from './context.ts'
 import { checkHost, checkSender, tokenCheck } from './guard.ts'
 import { type Answer, json, routes } from './routes.ts'
@@ -49,8 +50,11 @@ export async function adminListener(options: AdminOptions): Promise<AdminListene
       send(response, await answer(request, options.context, checkToken), request.method === 'HEAD')
     } catch (thrown) {
       const error = asError(thrown)
-      if (error.status >= 500) options.log.error({ err: thrown, path: request.url }, 'admin request failed')
-      sendError(response, error)
+      if (error.status < 500) return sendError(response, error)
+      options.log.error({ err: thrown, path: request.url }, 'admin request failed')
+      const database = await databaseStatus(options.context)
+      const away = { status: 503, code: 'store_unavailable', message: `The database does not answer: ${database}` }
+      sendError(response, database === 'ok' ? error : error.with(away))
     }
   })
   await listening(server, host.replace(/^\[|\]$/g, ''), port)

@@ -89,7 +89,11 @@ t.test('every command prints one JSON value under --json, and something legible 
       { id: 'k2', key: 'mgw_new', name: 'mine', project: 'default' },
       /^key {6}mgw_new\nid {7}k2\n/,
     ],
-    [['keys', 'list'], [{ id: 'k1' }, { id: 'k2' }], /^id {2}name {11}project/],
+    [
+      ['keys', 'list'],
+      [{ id: 'k1' }, { id: 'k2' }],
+      /^id {2}name {11}project[\s\S]*\nk2 .* rpm 30, concurrency 4 +2026/,
+    ],
     [['keys', 'list', '--project', 'empty'], [], /^no keys; create one with `gatewayctl keys create/],
     [['keys', 'revoke', 'k1'], { id: 'k1', status: 'revoked' }, /^revoked k1 \(first\)\n$/],
     [['keys', 'roll', 'k1'], { id: 'k3', key: 'mgw_rolled' }, /^key {6}mgw_rolled\n/],
@@ -154,6 +158,34 @@ t.test('every command prints one JSON value under --json, and something legible 
   }
   t.match(context.created[0], { project: 'default', name: 'mine', expiresAt: Number })
   t.match((await ctl(['--json', 'status'])).json(), { pid: 4242 }, 'global options may stand before the command')
+})
+
+t.test('status says whether Redis is used, and what follows where it is not', async t => {
+  const { ctl, context } = await shell(t)
+  t.notMatch((await ctl(['status'])).stdout, /^redis/m, 'none is configured')
+  let isAway = false
+  const ping = async () => {
+    if (isAway) throw new Error('connect ECONNREFUSED')
+  }
+  Object.assign(context, { redis: { nodes: 3, ping } })
+  t.match((await ctl(['status'])).stdout, /^redis +ok, 3 processes$/m)
+  isAway = true
+  t.match(
+    (await ctl(['status'])).stdout,
+    /^redis +away, each process takes its share of limits: connect ECONNREFUSED, 3/m,
+  )
+})
+
+t.test('a command that needs the database names its error while it is away', async t => {
+  const { ctl, context } = await shell(t)
+  const broken = () => Promise.reject(new Error('connect ECONNREFUSED 127.0.0.1:5432'))
+  Object.assign(context.usage, { check: broken })
+  t.match(await ctl(['usage', 'check']), { code: 1, stderr: 'Internal Server Error\n' }, 'the database answers')
+  context.databaseFault = 'connect ECONNREFUSED 127.0.0.1:5432'
+  t.match(await ctl(['usage', 'check']), {
+    code: 1,
+    stderr: 'The database does not answer: connect ECONNREFUSED 127.0.0.1:5432\n',
+  })
 })
 
 t.test('health says by its status whether the gateway is ready, and needs no token', async t => {

@@ -47,7 +47,8 @@ async function redisState({ redis }: AdminContext): Promise<RedisState | undefin
   }
 }
 
-async function databaseStatus(context: AdminContext): Promise<string> {
+/** `ok`, or the error of the database. */
+export async function databaseStatus(context: AdminContext): Promise<string> {
   try {
     await context.ping()
     return 'ok'
@@ -105,6 +106,7 @@ const showStatus = (status: Status): string =>
     ...(status.workers ?? []).map(worker => ['worker', showWorker(worker)] as const),
     ['in flight', status.inFlight],
     ['database', status.database],
+    ...(status.redis ? [['redis', showRedis(status.redis)] as const] : []),
     ...(status.nodes ?? []).map(node => ['node', showNode(node)] as const),
     ...(status.pools ?? []).map(pool => [`${pool.name} pool`, showPool(pool)] as const),
     ['configuration', status.configVersion],
@@ -113,6 +115,9 @@ const showStatus = (status: Status): string =>
     ['providers', `${status.providers}, ${status.liveProviders} live, ${status.failingProviders} failing`],
     ['models', status.models],
   ])
+
+const showRedis = ({ connected, error, nodes }: RedisState): string =>
+  `${connected ? 'ok' : `away, each process takes its share of limits: ${error}`}, ${nodes} processes`
 
 const showNode = ({ id, host, version, state, inFlight, address, seen }: ShownNode): string =>
   `${id} at ${host}, ${version}, ${state}, ${inFlight} in flight, seen ${seen}${address === null ? '' : `, ${address}`}`
