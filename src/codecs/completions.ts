@@ -14,7 +14,7 @@ const DEFAULT_TOKENS = 16
 /** Each prompt is a call of a provider. */
 const MAX_PROMPTS = 20
 
-const number = s.optional(s.nullable(s.number()))
+const number = s.maybe(s.number())
 const unlisted = s.optional(s.unknown())
 /** `promptsOf` checks the contents of lists, with better messages than a schema. */
 const prompt: Schema<string | unknown[]> = { json: { type: ['string', 'array'] } }
@@ -22,15 +22,15 @@ const prompt: Schema<string | unknown[]> = { json: { type: ['string', 'array'] }
 const request = s.open({
   model: s.string({ minLength: 1, maxLength: 256 }),
   prompt,
-  max_tokens: s.optional(s.nullable(s.integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }))),
+  max_tokens: s.maybe(s.integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
   temperature: number,
   top_p: number,
   frequency_penalty: number,
   presence_penalty: number,
-  n: s.optional(s.nullable(s.integer({ minimum: 1, maximum: 128 }))),
-  stream: s.optional(s.nullable(s.boolean())),
-  echo: s.optional(s.nullable(s.boolean())),
-  user: s.optional(s.nullable(s.string())),
+  n: s.maybe(s.integer({ minimum: 1, maximum: 128 })),
+  stream: s.maybe(s.boolean()),
+  echo: s.maybe(s.boolean()),
+  user: s.maybe(s.string()),
   stop: unlisted,
   seed: unlisted,
   logit_bias: unlisted,

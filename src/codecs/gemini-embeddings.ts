@@ -17,14 +17,13 @@ import { toNumbers } from './vectors.ts'
 /** OpenAI's limit per request. */
 const MAX_REQUESTS = 2048
 
-const maybe = <T extends Parameters<typeof s.nullable>[0]>(schema: T) => s.optional(s.nullable(schema))
-const text = s.optional(s.nullable(s.string()))
-const size = s.optional(s.nullable(s.integer({ minimum: 1, maximum: 1_000_000 })))
+const text = s.maybe(s.string())
+const size = s.maybe(s.integer({ minimum: 1, maximum: 1_000_000 }))
 const options = { taskType: text, title: text, outputDimensionality: size }
 const one = s.open({
   model: text,
   content: s.open({ parts: s.array(s.open({ text }), { minItems: 1 }) }),
-  embedContentConfig: maybe(s.open(options)),
+  embedContentConfig: s.maybe(s.open(options)),
   ...options,
 })
 const validateOne = validator(one)

@@ -60,10 +60,10 @@ const toolCall = s.tagged(
 /** Entries without fields of their own in the interface travel whole: they are a provider's data for another turn. */
 const reasoningDetail = s.open({
   type: s.optional(s.string()),
-  text: s.optional(s.nullable(s.string())),
-  signature: s.optional(s.nullable(s.string())),
-  data: s.optional(s.nullable(s.string())),
-  format: s.optional(s.nullable(s.string())),
+  text: s.maybe(s.string()),
+  signature: s.maybe(s.string()),
+  data: s.maybe(s.string()),
+  format: s.maybe(s.string()),
 })
 
 const phase = s.enum('commentary', 'final_answer')
@@ -75,28 +75,26 @@ const unlisted = <T>() => s.optional(s.unknown() as Schema<T>)
 
 const message = s.open({
   role: s.enum('developer', 'system', 'user', 'assistant', 'tool', 'function'),
-  content: s.optional(s.nullable(s.either(s.string(), s.array(contentPart)))),
+  content: s.maybe(s.either(s.string(), s.array(contentPart))),
   name: s.optional(s.string()),
   tool_call_id: s.optional(s.string()),
-  tool_calls: s.optional(s.nullable(s.array(toolCall))),
-  reasoning: s.optional(s.nullable(s.string())),
-  reasoning_content: s.optional(s.nullable(s.string())),
-  reasoning_details: s.optional(s.nullable(s.array(reasoningDetail))),
-  refusal: s.optional(s.nullable(s.string())),
-  phase: s.optional(s.nullable(s.either(phase, phases))),
-  content_before_tool_calls: s.optional(s.nullable(s.boolean())),
-  message_items: s.optional(
-    s.nullable(
-      s.array(
-        s.open({
-          text: s.string(),
-          phase: s.optional(s.nullable(phase)),
-          preceding_tool_calls: s.optional(s.nullable(s.integer({ minimum: 0 }))),
-        }),
-      ),
+  tool_calls: s.maybe(s.array(toolCall)),
+  reasoning: s.maybe(s.string()),
+  reasoning_content: s.maybe(s.string()),
+  reasoning_details: s.maybe(s.array(reasoningDetail)),
+  refusal: s.maybe(s.string()),
+  phase: s.maybe(s.either(phase, phases)),
+  content_before_tool_calls: s.maybe(s.boolean()),
+  message_items: s.maybe(
+    s.array(
+      s.open({
+        text: s.string(),
+        phase: s.maybe(phase),
+        preceding_tool_calls: s.maybe(s.integer({ minimum: 0 })),
+      }),
     ),
   ),
-  provider_native_blocks: s.optional(s.nullable(s.array(s.open({ type: s.string() })))),
+  provider_native_blocks: s.maybe(s.array(s.open({ type: s.string() }))),
   tool_result_cache_control: s.optional(cacheControl),
   /** The single call of a turn, in the form before `tool_calls`. */
   function_call: unlisted<{ name: string; arguments: string }>(),
@@ -178,13 +176,13 @@ const responseFormat = s.tagged(
       name: s.string({ minLength: 1 }),
       description: s.optional(s.string()),
       schema: s.open({}),
-      strict: s.optional(s.nullable(s.boolean())),
+      strict: s.maybe(s.boolean()),
     }),
   }),
 )
 
-const number = s.optional(s.nullable(s.number()))
-const tokens = s.optional(s.nullable(s.integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })))
+const number = s.maybe(s.number())
+const tokens = s.maybe(s.integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }))
 
 /** Parameters that the interface does not list, for wires that have them. */
 export type PassedParameters = {
@@ -207,53 +205,49 @@ export const chatRequest = s.open({
   presence_penalty: number,
   max_tokens: tokens,
   max_completion_tokens: tokens,
-  response_format: s.optional(s.nullable(responseFormat)),
-  stream: s.optional(s.nullable(s.boolean())),
-  n: s.optional(s.nullable(s.integer({ minimum: 1, maximum: 128 }))),
-  prompt_cache_key: s.optional(s.nullable(s.string())),
-  prompt_cache_retention: s.optional(s.nullable(s.enum('in_memory', '24h'))),
-  prompt_cache_options: s.optional(
-    s.nullable(s.open({ mode: s.optional(s.enum('implicit', 'explicit')), ttl: s.optional(s.enum('30m')) })),
+  response_format: s.maybe(responseFormat),
+  stream: s.maybe(s.boolean()),
+  n: s.maybe(s.integer({ minimum: 1, maximum: 128 })),
+  prompt_cache_key: s.maybe(s.string()),
+  prompt_cache_retention: s.maybe(s.enum('in_memory', '24h')),
+  prompt_cache_options: s.maybe(
+    s.open({ mode: s.optional(s.enum('implicit', 'explicit')), ttl: s.optional(s.enum('30m')) }),
   ),
-  user: s.optional(s.nullable(s.string())),
-  tools: s.optional(s.nullable(s.array(tool))),
-  tool_choice: s.optional(s.nullable(toolChoice)),
+  user: s.maybe(s.string()),
+  tools: s.maybe(s.array(tool)),
+  tool_choice: s.maybe(toolChoice),
   parallel_tool_calls: unlisted<boolean | null>(),
   functions: unlisted<LegacyFunction[]>(),
   function_call: unlisted<'auto' | 'none' | { name: string }>(),
-  reasoning_effort: s.optional(s.nullable(effort)),
-  reasoning: s.optional(
-    s.nullable(
-      s.open({
-        effort: s.optional(s.nullable(effort)),
-        max_tokens: tokens,
-        context: s.optional(s.enum('auto', 'current_turn', 'all_turns')),
-        mode: s.optional(s.enum('standard', 'pro')),
-      }),
-    ),
+  reasoning_effort: s.maybe(effort),
+  reasoning: s.maybe(
+    s.open({
+      effort: s.maybe(effort),
+      max_tokens: tokens,
+      context: s.optional(s.enum('auto', 'current_turn', 'all_turns')),
+      mode: s.optional(s.enum('standard', 'pro')),
+    }),
   ),
-  effort: s.optional(s.nullable(s.enum('low', 'medium', 'high'))),
-  verbosity: s.optional(s.nullable(s.enum('low', 'medium', 'high'))),
-  service_tier: s.optional(s.nullable(s.enum('auto', 'default', 'flex', 'priority'))),
-  routing: s.optional(s.nullable(s.enum('auto', 'price', 'throughput', 'latency'))),
-  free_models_only: s.optional(s.nullable(s.boolean())),
-  onboarding: s.optional(s.nullable(s.boolean())),
-  no_reasoning: s.optional(s.nullable(s.boolean())),
-  sensitive_word_check: s.optional(s.nullable(s.open({ status: s.enum('DISABLE', 'ENABLE') }))),
-  image_config: s.optional(
-    s.nullable(
-      s.open({
-        aspect_ratio: s.optional(s.string()),
-        image_size: s.optional(s.string()),
-        image_quality: s.optional(s.enum('low', 'medium', 'high', 'xhigh', 'max', 'auto')),
-        moderation: s.optional(s.enum('auto', 'low')),
-        n: s.optional(s.number({ minimum: 1, maximum: 128 })),
-        seed: s.optional(s.number()),
-      }),
-    ),
+  effort: s.maybe(s.enum('low', 'medium', 'high')),
+  verbosity: s.maybe(s.enum('low', 'medium', 'high')),
+  service_tier: s.maybe(s.enum('auto', 'default', 'flex', 'priority')),
+  routing: s.maybe(s.enum('auto', 'price', 'throughput', 'latency')),
+  free_models_only: s.maybe(s.boolean()),
+  onboarding: s.maybe(s.boolean()),
+  no_reasoning: s.maybe(s.boolean()),
+  sensitive_word_check: s.maybe(s.open({ status: s.enum('DISABLE', 'ENABLE') })),
+  image_config: s.maybe(
+    s.open({
+      aspect_ratio: s.optional(s.string()),
+      image_size: s.optional(s.string()),
+      image_quality: s.optional(s.enum('low', 'medium', 'high', 'xhigh', 'max', 'auto')),
+      moderation: s.optional(s.enum('auto', 'low')),
+      n: s.optional(s.number({ minimum: 1, maximum: 128 })),
+      seed: s.optional(s.number()),
+    }),
   ),
-  web_search: s.optional(s.nullable(s.boolean())),
-  plugins: s.optional(s.nullable(s.array(s.open({ id: s.enum('response-healing') })))),
+  web_search: s.maybe(s.boolean()),
+  plugins: s.maybe(s.array(s.open({ id: s.enum('response-healing') }))),
   stop: unlisted<unknown>(),
   seed: unlisted<unknown>(),
   logprobs: unlisted<unknown>(),

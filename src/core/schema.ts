@@ -81,4 +81,6 @@ export const s = {
     json: schema.json,
     optional: true,
   }),
+  /** A key that may be absent or null. */
+  maybe: <S extends Schema<unknown>>(schema: S) => s.optional(s.nullable(schema)),
 }

@@ -7,11 +7,11 @@ import { thrown } from '../core/kit.ts'
 
 const schema = s.open({
   model: s.string(),
-  n: s.optional(s.nullable(s.integer())),
+  n: s.maybe(s.integer()),
   temperature: s.optional(s.number()),
   stream: s.optional(s.boolean()),
   words: s.optional(s.array(s.string())),
-  sizes: s.optional(s.nullable(s.array(s.integer()))),
+  sizes: s.maybe(s.array(s.integer())),
   strategy: s.optional(s.either(s.enum('auto'), s.open({ type: s.string() }))),
 })
 const formOf = (...parts: [name: string, text: string][]): Form => {

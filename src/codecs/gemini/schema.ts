@@ -1,44 +1,43 @@
 /** The schema of a generateContent body (docs/contributing/wire-sources.md#gemini). Unknown fields pass. */
-import { type Infer, type Schema, s } from '../../core/schema.ts'
+import { type Infer, s } from '../../core/schema.ts'
 
-const maybe = <S extends Schema<unknown>>(schema: S) => s.optional(s.nullable(schema))
-const number = maybe(s.number())
+const number = s.maybe(s.number())
 const object = s.open({})
 
 const blob = s.open({ mimeType: s.string({ minLength: 1 }), data: s.string() })
-const file = s.open({ mimeType: maybe(s.string()), fileUri: s.string({ minLength: 1 }) })
+const file = s.open({ mimeType: s.maybe(s.string()), fileUri: s.string({ minLength: 1 }) })
 
 const part = s.open({
-  text: maybe(s.string()),
-  thought: maybe(s.boolean()),
-  thoughtSignature: maybe(s.string()),
-  inlineData: maybe(blob),
-  fileData: maybe(file),
-  functionCall: maybe(s.open({ id: maybe(s.string()), name: s.string({ minLength: 1 }), args: maybe(object) })),
-  functionResponse: maybe(
+  text: s.maybe(s.string()),
+  thought: s.maybe(s.boolean()),
+  thoughtSignature: s.maybe(s.string()),
+  inlineData: s.maybe(blob),
+  fileData: s.maybe(file),
+  functionCall: s.maybe(s.open({ id: s.maybe(s.string()), name: s.string({ minLength: 1 }), args: s.maybe(object) })),
+  functionResponse: s.maybe(
     s.open({
-      id: maybe(s.string()),
-      name: maybe(s.string()),
-      response: maybe(object),
-      parts: maybe(s.array(s.open({ inlineData: maybe(blob), fileData: maybe(file) }))),
+      id: s.maybe(s.string()),
+      name: s.maybe(s.string()),
+      response: s.maybe(object),
+      parts: s.maybe(s.array(s.open({ inlineData: s.maybe(blob), fileData: s.maybe(file) }))),
     }),
   ),
 })
 
 const content = s.open({
-  role: maybe(s.enum('user', 'model', 'function', 'tool', 'system', '')),
-  parts: maybe(s.array(part)),
+  role: s.maybe(s.enum('user', 'model', 'function', 'tool', 'system', '')),
+  parts: s.maybe(s.array(part)),
 })
 
 const declaration = s.open({
   name: s.string({ minLength: 1 }),
-  description: maybe(s.string()),
-  parameters: maybe(object),
-  parametersJsonSchema: maybe(object),
+  description: s.maybe(s.string()),
+  parameters: s.maybe(object),
+  parametersJsonSchema: s.maybe(object),
 })
 
 const mode = s.enum('MODE_UNSPECIFIED', 'AUTO', 'ANY', 'NONE', 'VALIDATED')
-const tokens = maybe(s.integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }))
+const tokens = s.maybe(s.integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }))
 
 const generationConfig = s.open({
   temperature: number,
@@ -46,38 +45,40 @@ const generationConfig = s.open({
   topK: number,
   presencePenalty: number,
   frequencyPenalty: number,
-  seed: maybe(s.integer()),
-  candidateCount: maybe(s.integer({ minimum: 1, maximum: 128 })),
+  seed: s.maybe(s.integer()),
+  candidateCount: s.maybe(s.integer({ minimum: 1, maximum: 128 })),
   maxOutputTokens: tokens,
-  stopSequences: maybe(s.array(s.string())),
-  responseMimeType: maybe(s.string()),
-  responseSchema: maybe(object),
-  responseJsonSchema: maybe(object),
+  stopSequences: s.maybe(s.array(s.string())),
+  responseMimeType: s.maybe(s.string()),
+  responseSchema: s.maybe(object),
+  responseJsonSchema: s.maybe(object),
   /** The field `responseJsonSchema` as older clients write it. */
-  _responseJsonSchema: maybe(object),
-  responseModalities: maybe(s.array(s.string())),
-  thinkingConfig: maybe(
+  _responseJsonSchema: s.maybe(object),
+  responseModalities: s.maybe(s.array(s.string())),
+  thinkingConfig: s.maybe(
     s.open({
-      includeThoughts: maybe(s.boolean()),
-      thinkingBudget: maybe(s.integer({ minimum: -1, maximum: Number.MAX_SAFE_INTEGER })),
-      thinkingLevel: maybe(s.string()),
+      includeThoughts: s.maybe(s.boolean()),
+      thinkingBudget: s.maybe(s.integer({ minimum: -1, maximum: Number.MAX_SAFE_INTEGER })),
+      thinkingLevel: s.maybe(s.string()),
     }),
   ),
-  imageConfig: maybe(s.open({ aspectRatio: maybe(s.string()), imageSize: maybe(s.string()) })),
+  imageConfig: s.maybe(s.open({ aspectRatio: s.maybe(s.string()), imageSize: s.maybe(s.string()) })),
 })
 
 /** Schema of the body; unknown fields pass. */
 export const generateRequest = s.open({
   contents: s.array(content, { minItems: 1 }),
-  systemInstruction: maybe(s.either(s.string(), content)),
-  tools: maybe(s.array(s.open({ functionDeclarations: maybe(s.array(declaration)) }))),
-  toolConfig: maybe(
+  systemInstruction: s.maybe(s.either(s.string(), content)),
+  tools: s.maybe(s.array(s.open({ functionDeclarations: s.maybe(s.array(declaration)) }))),
+  toolConfig: s.maybe(
     s.open({
-      functionCallingConfig: maybe(s.open({ mode: maybe(mode), allowedFunctionNames: maybe(s.array(s.string())) })),
+      functionCallingConfig: s.maybe(
+        s.open({ mode: s.maybe(mode), allowedFunctionNames: s.maybe(s.array(s.string())) }),
+      ),
     }),
   ),
-  generationConfig: maybe(generationConfig),
-  serviceTier: maybe(s.string()),
+  generationConfig: s.maybe(generationConfig),
+  serviceTier: s.maybe(s.string()),
 })
 
 /** A body that matches the schema. */

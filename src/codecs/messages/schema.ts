@@ -1,9 +1,7 @@
 /** The schema of a Messages body, piece by piece (docs/contract.md#messages). Unknown fields and block types pass. */
 import { type Infer, type Schema, s } from '../../core/schema.ts'
 
-const maybe = <S extends Schema<unknown>>(schema: S) => s.optional(s.nullable(schema))
-
-const cacheControl = maybe(s.open({ type: s.enum('ephemeral'), ttl: maybe(s.enum('5m', '1h')) }))
+const cacheControl = s.maybe(s.open({ type: s.enum('ephemeral'), ttl: s.maybe(s.enum('5m', '1h')) }))
 const content = s.either(s.string(), s.array(s.unknown()))
 const input = s.open({})
 
@@ -25,8 +23,8 @@ const blocks = {
   document: s.open({
     type: s.enum('document'),
     source,
-    title: maybe(s.string()),
-    context: maybe(s.string()),
+    title: s.maybe(s.string()),
+    context: s.maybe(s.string()),
     cache_control: cacheControl,
   }),
   search_result: s.open({
@@ -46,11 +44,11 @@ const blocks = {
   tool_result: s.open({
     type: s.enum('tool_result'),
     tool_use_id: s.string({ minLength: 1 }),
-    content: maybe(content),
-    is_error: maybe(s.boolean()),
+    content: s.maybe(content),
+    is_error: s.maybe(s.boolean()),
     cache_control: cacheControl,
   }),
-  thinking: s.open({ type: s.enum('thinking'), thinking: s.string(), signature: maybe(s.string()) }),
+  thinking: s.open({ type: s.enum('thinking'), thinking: s.string(), signature: s.maybe(s.string()) }),
   redacted_thinking: s.open({ type: s.enum('redacted_thinking'), data: s.string() }),
 } as const
 
@@ -65,8 +63,8 @@ function turnOf<T>(content: Schema<T>) {
   return s.open({
     role: s.enum('user', 'assistant', 'system', 'developer', 'tool', 'function'),
     content,
-    tool_call_id: maybe(s.string()),
-    clear_at: maybe(s.string()),
+    tool_call_id: s.maybe(s.string()),
+    clear_at: s.maybe(s.string()),
   })
 }
 
@@ -78,21 +76,21 @@ export const setting = s.open({ role: s.enum('system'), output_config: s.open({}
 
 const toolFields = {
   /** Unset or `custom` for a client tool; a versioned name for a provider tool. */
-  type: maybe(s.string()),
-  name: maybe(s.string({ minLength: 1, maxLength: 128 })),
-  description: maybe(s.string()),
-  strict: maybe(s.boolean()),
-  defer_loading: maybe(s.boolean()),
+  type: s.maybe(s.string()),
+  name: s.maybe(s.string({ minLength: 1, maxLength: 128 })),
+  description: s.maybe(s.string()),
+  strict: s.maybe(s.boolean()),
+  defer_loading: s.maybe(s.boolean()),
   cache_control: cacheControl,
-  max_uses: maybe(s.integer({ minimum: 1 })),
-  allowed_domains: maybe(s.array(s.string())),
-  blocked_domains: maybe(s.array(s.string())),
-  user_location: maybe(
+  max_uses: s.maybe(s.integer({ minimum: 1 })),
+  allowed_domains: s.maybe(s.array(s.string())),
+  blocked_domains: s.maybe(s.array(s.string())),
+  user_location: s.maybe(
     s.open({
-      city: maybe(s.string()),
-      region: maybe(s.string()),
-      country: maybe(s.string()),
-      timezone: maybe(s.string()),
+      city: s.maybe(s.string()),
+      region: s.maybe(s.string()),
+      country: s.maybe(s.string()),
+      timezone: s.maybe(s.string()),
     }),
   ),
 }
@@ -102,39 +100,43 @@ const customFields = { name: s.string(), input_schema: s.open({}) }
 /** Required fields of client tools. */
 export const customTool = s.open(customFields)
 
-const format = maybe(s.open({ type: s.enum('json_schema'), schema: s.open({}) }))
+const format = s.maybe(s.open({ type: s.enum('json_schema'), schema: s.open({}) }))
 
 /** The fields of the body; its lists have schemas of their own. */
 export const fields = {
   model: s.string({ minLength: 1, maxLength: 256 }),
   messages: s.array(s.unknown(), { minItems: 1 }),
   max_tokens: s.integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
-  system: maybe(content),
-  temperature: maybe(s.number({ minimum: 0, maximum: 1 })),
-  top_p: maybe(s.number({ minimum: 0, maximum: 1 })),
-  top_k: maybe(s.integer({ minimum: 0 })),
-  stop_sequences: maybe(s.array(s.string())),
-  stream: maybe(s.boolean()),
-  tools: maybe(s.array(s.unknown())),
-  tool_choice: maybe(
+  system: s.maybe(content),
+  temperature: s.maybe(s.number({ minimum: 0, maximum: 1 })),
+  top_p: s.maybe(s.number({ minimum: 0, maximum: 1 })),
+  top_k: s.maybe(s.integer({ minimum: 0 })),
+  stop_sequences: s.maybe(s.array(s.string())),
+  stream: s.maybe(s.boolean()),
+  tools: s.maybe(s.array(s.unknown())),
+  tool_choice: s.maybe(
     s.tagged(
-      s.open({ type: s.enum('auto', 'any', 'none'), disable_parallel_tool_use: maybe(s.boolean()) }),
-      s.open({ type: s.enum('tool'), name: s.string({ minLength: 1 }), disable_parallel_tool_use: maybe(s.boolean()) }),
+      s.open({ type: s.enum('auto', 'any', 'none'), disable_parallel_tool_use: s.maybe(s.boolean()) }),
+      s.open({
+        type: s.enum('tool'),
+        name: s.string({ minLength: 1 }),
+        disable_parallel_tool_use: s.maybe(s.boolean()),
+      }),
     ),
   ),
-  metadata: maybe(s.open({ user_id: maybe(s.string()) })),
-  thinking: maybe(
-    s.open({ type: s.string(), budget_tokens: maybe(s.integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })) }),
+  metadata: s.maybe(s.open({ user_id: s.maybe(s.string()) })),
+  thinking: s.maybe(
+    s.open({ type: s.string(), budget_tokens: s.maybe(s.integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })) }),
   ),
-  output_config: maybe(
+  output_config: s.maybe(
     s.open({
-      effort: maybe(s.enum('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')),
+      effort: s.maybe(s.enum('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')),
       format,
     }),
   ),
   /** The older name of `output_config.format`. */
   output_format: format,
-  service_tier: maybe(s.string()),
+  service_tier: s.maybe(s.string()),
 } as const
 
 /** A cache mark; undefined or null without one. */
@@ -154,14 +156,14 @@ const otherBlock: Schema<Block> = { json: { type: 'object', properties: { type: 
 const anyKnownBlock = s.either(...Object.values(blocks), otherBlock)
 const listed = s.either(s.string(), s.array(anyKnownBlock))
 const anyTool = s.either(
-  s.open({ ...toolFields, ...customFields, type: maybe(s.enum('custom')) }),
+  s.open({ ...toolFields, ...customFields, type: s.maybe(s.enum('custom')) }),
   s.open({ ...toolFields, type: s.string({ not: { enum: ['custom'] } }) }),
 )
 const whole = {
   ...fields,
   messages: s.array(s.either(turnOf(listed), setting), { minItems: 1 }),
-  system: maybe(listed),
-  tools: maybe(s.array(anyTool)),
+  system: s.maybe(listed),
+  tools: s.maybe(s.array(anyTool)),
 }
 /** A whole body, as `checkRequest` checks it piece by piece. */
 export const messagesRequest = s.open(whole)

@@ -1,10 +1,10 @@
 /** The schema of `POST /v1/responses`. Unknown fields are ignored, or passed to providers of the same wire. */
 import { type Infer, s } from '../../core/schema.ts'
 
-const text = s.optional(s.nullable(s.string()))
-const number = s.optional(s.nullable(s.number()))
-const tokens = s.optional(s.nullable(s.integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })))
-const flag = s.optional(s.nullable(s.boolean()))
+const text = s.maybe(s.string())
+const number = s.maybe(s.number())
+const tokens = s.maybe(s.integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }))
+const flag = s.maybe(s.boolean())
 const name = s.string({ minLength: 1 })
 
 const format = s.tagged(
@@ -24,28 +24,24 @@ const item = s.open({ type: text })
 /** Schema of the body; unknown fields pass. */
 export const responsesRequest = s.open({
   model: s.string({ minLength: 1, maxLength: 256 }),
-  input: s.optional(s.nullable(s.either(s.string(), s.array(item)))),
+  input: s.maybe(s.either(s.string(), s.array(item))),
   instructions: text,
-  tools: s.optional(s.nullable(s.array(s.open({ type: s.string() })))),
-  tool_choice: s.optional(s.nullable(s.either(s.enum('auto', 'none', 'required'), s.open({ type: s.string() })))),
+  tools: s.maybe(s.array(s.open({ type: s.string() }))),
+  tool_choice: s.maybe(s.either(s.enum('auto', 'none', 'required'), s.open({ type: s.string() }))),
   parallel_tool_calls: flag,
-  text: s.optional(
-    s.nullable(
-      s.open({
-        format: s.optional(s.nullable(format)),
-        verbosity: s.optional(s.nullable(s.enum('low', 'medium', 'high'))),
-      }),
-    ),
+  text: s.maybe(
+    s.open({
+      format: s.maybe(format),
+      verbosity: s.maybe(s.enum('low', 'medium', 'high')),
+    }),
   ),
-  reasoning: s.optional(
-    s.nullable(
-      s.open({
-        effort: s.optional(s.nullable(s.enum('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'))),
-        summary: text,
-        context: s.optional(s.nullable(s.enum('auto', 'current_turn', 'all_turns'))),
-        mode: s.optional(s.nullable(s.enum('standard', 'pro'))),
-      }),
-    ),
+  reasoning: s.maybe(
+    s.open({
+      effort: s.maybe(s.enum('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')),
+      summary: text,
+      context: s.maybe(s.enum('auto', 'current_turn', 'all_turns')),
+      mode: s.maybe(s.enum('standard', 'pro')),
+    }),
   ),
   max_output_tokens: tokens,
   temperature: number,
@@ -57,10 +53,10 @@ export const responsesRequest = s.open({
   prompt_cache_key: text,
   user: text,
   service_tier: text,
-  metadata: s.optional(s.nullable(s.open({}))),
+  metadata: s.maybe(s.open({})),
   stop: s.optional(s.unknown()),
-  truncation: s.optional(s.nullable(s.enum('auto', 'disabled'))),
-  include: s.optional(s.nullable(s.array(s.string()))),
+  truncation: s.maybe(s.enum('auto', 'disabled')),
+  include: s.maybe(s.array(s.string())),
 })
 
 /** A body that matches the schema. */

@@ -9,9 +9,7 @@ const question = s.tagged(
   s.open({
     type: s.enum('noul'),
     instructions: prose,
-    criteria: s.optional(
-      s.nullable(s.open({ true: s.optional(s.nullable(prose)), false: s.optional(s.nullable(prose)) })),
-    ),
+    criteria: s.maybe(s.open({ true: s.maybe(prose), false: s.maybe(prose) })),
   }),
   s.open({ type: s.enum('choice'), instructions: prose, criteria: s.record(s.nullable(prose), OPTIONS) }),
   s.open({

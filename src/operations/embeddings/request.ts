@@ -8,9 +8,9 @@ const inputs: Schema<string | string[] | number[] | number[][]> = { json: { type
 export const embeddingRequest = s.open({
   model: s.string({ minLength: 1, maxLength: 256 }),
   input: inputs,
-  encoding_format: s.optional(s.nullable(s.enum('float', 'base64'))),
-  dimensions: s.optional(s.nullable(s.integer({ minimum: 1, maximum: 1_000_000 }))),
-  user: s.optional(s.nullable(s.string())),
+  encoding_format: s.maybe(s.enum('float', 'base64')),
+  dimensions: s.maybe(s.integer({ minimum: 1, maximum: 1_000_000 })),
+  user: s.maybe(s.string()),
 })
 
 /** `task_type` and `title` are fields of Google's wires, not of an OpenAI body. */

@@ -1,7 +1,7 @@
 /** Canonical requests and answers of `POST /v1/images/generations` and `/v1/images/edits` (docs/contract.md#images). */
 
 import type { ImageDescription } from '../../core/event.ts'
-import { type Infer, type Schema, s } from '../../core/schema.ts'
+import { type Infer, s } from '../../core/schema.ts'
 import type { Upload } from '../../lib/body.ts'
 import type { ImageType } from '../../media/type.ts'
 
@@ -9,45 +9,44 @@ import type { ImageType } from '../../media/type.ts'
 export const MAX_IMAGES = 16
 
 /** `null` counts as absent. */
-const may = <T>(schema: Schema<T>) => s.optional(s.nullable(schema))
 
 const common = {
-  model: may(s.string({ minLength: 1, maxLength: 256 })),
+  model: s.maybe(s.string({ minLength: 1, maxLength: 256 })),
   prompt: s.string({ minLength: 1, maxLength: 32_000 }),
-  n: may(s.integer({ minimum: 1, maximum: 10 })),
-  size: may(
+  n: s.maybe(s.integer({ minimum: 1, maximum: 10 })),
+  size: s.maybe(
     s.string({
       pattern: '^(?:auto|[124][Kk]|512|[1-9]\\d{1,4}x[1-9]\\d{1,4})$',
       description: 'a size such as "1024x1024", "auto", "1K", "2K" or "4K"',
     }),
   ),
-  aspect_ratio: may(
+  aspect_ratio: s.maybe(
     s.string({ pattern: '^[1-9]\\d{0,2}:[1-9]\\d{0,2}$', description: 'an aspect ratio such as "16:9"' }),
   ),
-  response_format: may(s.enum('b64_json')),
-  moderation: may(s.enum('auto', 'low')),
-  service_tier: may(s.enum('auto', 'default', 'flex', 'priority')),
-  background: may(s.enum('transparent', 'opaque', 'auto')),
-  output_format: may(s.enum('png', 'jpeg', 'webp')),
-  output_compression: may(s.integer({ minimum: 0, maximum: 100 })),
-  stream: may(s.boolean()),
-  partial_images: may(s.integer({ minimum: 0, maximum: 3 })),
-  user: may(s.string()),
+  response_format: s.maybe(s.enum('b64_json')),
+  moderation: s.maybe(s.enum('auto', 'low')),
+  service_tier: s.maybe(s.enum('auto', 'default', 'flex', 'priority')),
+  background: s.maybe(s.enum('transparent', 'opaque', 'auto')),
+  output_format: s.maybe(s.enum('png', 'jpeg', 'webp')),
+  output_compression: s.maybe(s.integer({ minimum: 0, maximum: 100 })),
+  stream: s.maybe(s.boolean()),
+  partial_images: s.maybe(s.integer({ minimum: 0, maximum: 3 })),
+  user: s.maybe(s.string()),
 }
 
 /** As clients send it (OpenAI's images API); unknown fields are ignored. */
 export const imageBody = s.open({
   ...common,
-  quality: may(s.enum('standard', 'hd', 'low', 'medium', 'high', 'xhigh', 'max', 'auto')),
-  style: may(s.enum('vivid', 'natural')),
+  quality: s.maybe(s.enum('standard', 'hd', 'low', 'medium', 'high', 'xhigh', 'max', 'auto')),
+  style: s.maybe(s.enum('vivid', 'natural')),
 })
 /** A valid body of `/v1/images/generations`. */
 export type ImageBody = Infer<typeof imageBody>
 
 const edits = {
   ...common,
-  quality: may(s.enum('low', 'medium', 'high', 'xhigh', 'max', 'auto')),
-  input_fidelity: may(s.enum('high', 'low')),
+  quality: s.maybe(s.enum('low', 'medium', 'high', 'xhigh', 'max', 'auto')),
+  input_fidelity: s.maybe(s.enum('high', 'low')),
 }
 const reference = s.open({ image_url: s.string({ minLength: 1 }) })
 
@@ -55,7 +54,7 @@ const reference = s.open({ image_url: s.string({ minLength: 1 }) })
 export const imageEditBody = s.open({
   ...edits,
   images: s.array(reference, { minItems: 1, maxItems: MAX_IMAGES }),
-  mask: may(reference),
+  mask: s.maybe(reference),
 })
 /** A valid JSON body of `/v1/images/edits`. */
 export type ImageEditBody = Infer<typeof imageEditBody>

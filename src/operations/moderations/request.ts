@@ -14,7 +14,7 @@ export type ModerationPart = Infer<typeof part>
 
 /** As clients send it (OpenAI's moderations API). */
 export const moderationBody = s.open({
-  model: s.optional(s.nullable(s.string({ minLength: 1, maxLength: 256 }))),
+  model: s.maybe(s.string({ minLength: 1, maxLength: 256 })),
   input: s.either(
     text,
     s.array(text, { minItems: 1, maxItems: MAX_INPUTS }),

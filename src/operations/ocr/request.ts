@@ -3,9 +3,9 @@ import { type Infer, type Schema, s } from '../../core/schema.ts'
 
 /** Its form is checked by `assertDocumentUrl`. */
 const url = s.string()
-const flag = s.optional(s.nullable(s.boolean()))
-const count = s.optional(s.nullable(s.integer({ minimum: 0 })))
-const format = s.optional(s.nullable(s.open({ type: s.string() })))
+const flag = s.maybe(s.boolean())
+const count = s.maybe(s.integer({ minimum: 0 }))
+const format = s.maybe(s.open({ type: s.string() }))
 /** A list of page numbers, or ranges such as `0-4,7`. */
 const pages: Schema<string | number[]> = {
   json: {
@@ -21,7 +21,7 @@ const document = s.tagged(
   s.open({
     type: s.enum('document_url'),
     document_url: url,
-    document_name: s.optional(s.nullable(s.string({ maxLength: 256 }))),
+    document_name: s.maybe(s.string({ maxLength: 256 })),
   }),
   s.open({ type: s.enum('image_url'), image_url: s.either(url, s.open({ url })) }),
 )
@@ -30,7 +30,7 @@ const document = s.tagged(
 export const ocrBody = s.open({
   model: s.string({ minLength: 1, maxLength: 256 }),
   document,
-  pages: s.optional(s.nullable(pages)),
+  pages: s.maybe(pages),
   include_image_base64: flag,
   extract_header: flag,
   extract_footer: flag,
@@ -39,9 +39,9 @@ export const ocrBody = s.open({
   image_min_size: count,
   bbox_annotation_format: format,
   document_annotation_format: format,
-  document_annotation_prompt: s.optional(s.nullable(s.string())),
-  table_format: s.optional(s.nullable(s.enum('markdown', 'html'))),
-  confidence_scores_granularity: s.optional(s.nullable(s.enum('word', 'page', 'block'))),
+  document_annotation_prompt: s.maybe(s.string()),
+  table_format: s.maybe(s.enum('markdown', 'html')),
+  confidence_scores_granularity: s.maybe(s.enum('word', 'page', 'block')),
 })
 
 /** As the body, without what is unknown or null. */

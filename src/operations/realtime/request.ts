@@ -3,7 +3,6 @@ import { type Infer, s } from '../../core/schema.ts'
 
 const text = s.string({ maxLength: 256 })
 const object = s.open({})
-const nullable = <S extends Parameters<typeof s.nullable>[0]>(schema: S) => s.optional(s.nullable(schema))
 
 const transcription = s.object({
   model: s.string({ minLength: 1, maxLength: 256 }),
@@ -21,8 +20,8 @@ const turnDetection = s.object({
 })
 const input = {
   format: s.optional(object),
-  noise_reduction: nullable(object),
-  turn_detection: nullable(turnDetection),
+  noise_reduction: s.maybe(object),
+  turn_detection: s.maybe(turnDetection),
 }
 /** Settings of a session with a model, fixed by its secret. */
 const realtimeSession = s.object({
@@ -32,7 +31,7 @@ const realtimeSession = s.object({
   output_modalities: s.optional(s.array(s.enum('text', 'audio'), { maxItems: 2 })),
   audio: s.optional(
     s.object({
-      input: s.optional(s.object({ ...input, transcription: nullable(transcription) })),
+      input: s.optional(s.object({ ...input, transcription: s.maybe(transcription) })),
       output: s.optional(
         s.object({ format: s.optional(object), voice: s.optional(s.unknown()), speed: s.optional(s.number()) }),
       ),
@@ -43,7 +42,7 @@ const realtimeSession = s.object({
   max_output_tokens: s.optional(s.either(s.integer({ minimum: 1, maximum: 1_000_000 }), s.enum('inf'))),
   truncation: s.optional(s.unknown()),
   include: s.optional(s.array(text, { maxItems: 16 })),
-  tracing: s.optional(s.nullable(s.unknown())),
+  tracing: s.maybe(s.unknown()),
   prompt: s.optional(s.unknown()),
 })
 /** Settings of a session that transcribes. */

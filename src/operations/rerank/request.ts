@@ -2,7 +2,7 @@
 import { type Infer, s } from '../../core/schema.ts'
 
 const MAX_DOCUMENTS = 1000
-const count = s.optional(s.nullable(s.integer({ minimum: 1 })))
+const count = s.maybe(s.integer({ minimum: 1 }))
 
 /** As clients send it; ignores `rank_fields` and unknown fields. */
 export const rerankBody = s.open({
@@ -10,7 +10,7 @@ export const rerankBody = s.open({
   query: s.string({ minLength: 1 }),
   documents: s.array(s.either(s.string(), s.open({ text: s.string() })), { minItems: 1, maxItems: MAX_DOCUMENTS }),
   top_n: count,
-  return_documents: s.optional(s.nullable(s.boolean())),
+  return_documents: s.maybe(s.boolean()),
   max_chunks_per_doc: count,
   max_tokens_per_doc: count,
 })

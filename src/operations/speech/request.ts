@@ -23,10 +23,10 @@ export const speechBody = s.open({
   model: s.string({ minLength: 1, maxLength: 256 }),
   input: s.string({ minLength: 1, maxLength: 100_000 }),
   voice: s.optional(s.either(voice, s.open({ id: voice }), s.nullable(voice))),
-  response_format: s.optional(s.nullable(s.enum('mp3', 'opus', 'aac', 'flac', 'wav', 'pcm'))),
-  speed: s.optional(s.nullable(s.number({ minimum: 0.25, maximum: 4 }))),
-  instructions: s.optional(s.nullable(s.string({ maxLength: 4096 }))),
-  stream_format: s.optional(s.nullable(s.enum('audio', 'sse'))),
+  response_format: s.maybe(s.enum('mp3', 'opus', 'aac', 'flac', 'wav', 'pcm')),
+  speed: s.maybe(s.number({ minimum: 0.25, maximum: 4 })),
+  instructions: s.maybe(s.string({ maxLength: 4096 })),
+  stream_format: s.maybe(s.enum('audio', 'sse')),
 })
 /** A valid body of `/v1/audio/speech`. */
 export type SpeechBody = Infer<typeof speechBody>

@@ -8,21 +8,21 @@ export const transcriptFormats = ['json', 'text', 'srt', 'verbose_json', 'vtt', 
 type TranscriptFormat = (typeof transcriptFormats)[number]
 
 const text = s.string({ minLength: 1 })
-const optional = { text: s.optional(s.nullable(text)), flag: s.optional(s.nullable(s.boolean())) }
+const optional = { text: s.maybe(text), flag: s.maybe(s.boolean()) }
 const few = (maxItems: number, maxLength: number) =>
-  s.optional(s.nullable(s.array(s.string({ minLength: 1, maxLength }), { maxItems })))
+  s.maybe(s.array(s.string({ minLength: 1, maxLength }), { maxItems }))
 
 /** The fields of a form, or a JSON body, which has an address in place of a file. */
 export const transcriptionBody = s.open({
   model: s.string({ minLength: 1, maxLength: 256 }),
   url: optional.text,
-  language: s.optional(s.nullable(s.string({ pattern: '^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$' }))),
-  prompt: s.optional(s.nullable(s.string())),
-  response_format: s.optional(s.nullable(s.enum(...transcriptFormats))),
-  temperature: s.optional(s.nullable(s.number({ minimum: 0, maximum: 1 }))),
-  timestamp_granularities: s.optional(s.nullable(s.array(s.enum('word', 'segment')))),
-  include: s.optional(s.nullable(s.array(s.enum('logprobs')))),
-  chunking_strategy: s.optional(s.nullable(s.either(s.enum('auto'), s.open({ type: s.string() })))),
+  language: s.maybe(s.string({ pattern: '^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$' })),
+  prompt: s.maybe(s.string()),
+  response_format: s.maybe(s.enum(...transcriptFormats)),
+  temperature: s.maybe(s.number({ minimum: 0, maximum: 1 })),
+  timestamp_granularities: s.maybe(s.array(s.enum('word', 'segment'))),
+  include: s.maybe(s.array(s.enum('logprobs'))),
+  chunking_strategy: s.maybe(s.either(s.enum('auto'), s.open({ type: s.string() }))),
   known_speaker_names: few(4, 200),
   known_speaker_references: few(4, 20_000_000),
   stream: optional.flag,
@@ -39,9 +39,9 @@ const translationFormats = ['json', 'text', 'srt', 'verbose_json', 'vtt'] as con
 export const translationBody = s.open({
   model: s.string({ minLength: 1, maxLength: 256 }),
   url: optional.text,
-  prompt: s.optional(s.nullable(s.string())),
-  response_format: s.optional(s.nullable(s.enum(...translationFormats))),
-  temperature: s.optional(s.nullable(s.number({ minimum: 0, maximum: 1 }))),
+  prompt: s.maybe(s.string()),
+  response_format: s.maybe(s.enum(...translationFormats)),
+  temperature: s.maybe(s.number({ minimum: 0, maximum: 1 })),
 })
 
 /** The canonical request of both. */

@@ -24,8 +24,7 @@ type VideoSize = (typeof videoSizes)[number]
 const MAX_PROMPT = 32_000
 
 const url = s.string({ minLength: 1 })
-const optional = <S extends Parameters<typeof s.nullable>[0]>(schema: S) => s.optional(s.nullable(schema))
-const image = s.either(url, s.open({ image_url: s.optional(s.nullable(url)) }))
+const image = s.either(url, s.open({ image_url: s.maybe(url) }))
 const referred = <const K extends string>(key: K) =>
   s.array(s.either(url, s.open({ [key]: s.string({ minLength: 1 }) } as Record<K, ReturnType<typeof s.string>>)), {
     minItems: 1,
@@ -36,20 +35,20 @@ const referred = <const K extends string>(key: K) =>
 export const videoBody = s.open({
   model: s.string({ minLength: 1, maxLength: 256 }),
   prompt: s.string({ minLength: 1, maxLength: MAX_PROMPT }),
-  seconds: optional(s.either(s.integer({ minimum: 1, maximum: 3600 }), s.string({ pattern: '^[1-9]\\d{0,3}$' }))),
-  size: optional(s.enum(...videoSizes)),
-  audio: optional(s.boolean()),
-  image: optional(image),
-  last_frame: optional(image),
-  input_reference: optional(s.either(url, s.open({}), s.array(image, { minItems: 1, maxItems: 9 }))),
-  reference_images: optional(s.array(image, { minItems: 1, maxItems: 9 })),
-  reference_videos: optional(referred('video_url')),
-  reference_audios: optional(referred('audio_url')),
-  callback_url: optional(s.string({ minLength: 1, maxLength: 2048 })),
-  callback_secret: optional(s.string({ minLength: 1, maxLength: 256 })),
-  n: optional(s.integer({ minimum: 1, maximum: 1 })),
-  seed: optional(s.integer()),
-  negative_prompt: optional(s.string({ maxLength: MAX_PROMPT })),
+  seconds: s.maybe(s.either(s.integer({ minimum: 1, maximum: 3600 }), s.string({ pattern: '^[1-9]\\d{0,3}$' }))),
+  size: s.maybe(s.enum(...videoSizes)),
+  audio: s.maybe(s.boolean()),
+  image: s.maybe(image),
+  last_frame: s.maybe(image),
+  input_reference: s.maybe(s.either(url, s.open({}), s.array(image, { minItems: 1, maxItems: 9 }))),
+  reference_images: s.maybe(s.array(image, { minItems: 1, maxItems: 9 })),
+  reference_videos: s.maybe(referred('video_url')),
+  reference_audios: s.maybe(referred('audio_url')),
+  callback_url: s.maybe(s.string({ minLength: 1, maxLength: 2048 })),
+  callback_secret: s.maybe(s.string({ minLength: 1, maxLength: 256 })),
+  n: s.maybe(s.integer({ minimum: 1, maximum: 1 })),
+  seed: s.maybe(s.integer()),
+  negative_prompt: s.maybe(s.string({ maxLength: MAX_PROMPT })),
 })
 /** A valid body of `/v1/videos`. */
 export type VideoBody = Infer<typeof videoBody>
