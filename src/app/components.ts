@@ -49,6 +49,7 @@ import type { CleanupStack } from './cleanup.ts'
 import { reportHealth } from './health-metrics.ts'
 import { createJobs } from './jobs.ts'
 import { refuseForeignKeys, reportMissingKeys } from './missing-keys.ts'
+import { outageLog } from './outage.ts'
 import { OrganizationPolicies, type PolicyContext } from './policies.ts'
 import { Registry } from './registry.ts'
 import { Reloads } from './reloads.ts'
@@ -111,7 +112,9 @@ export async function createComponents(
   options: ComponentsOptions,
   cleanup: CleanupStack,
 ): Promise<Components> {
-  const { config, env, log, secrets, registry = new Registry() } = options
+  const { config, env, secrets, registry = new Registry() } = options
+  let opened: Stores | undefined
+  const log = outageLog(options.log, async () => opened?.ping(), cleanup)
   const database = resolve(dirname(resolve(config)), file.stores.sqlite)
   let redis: RedisStores | undefined
   const stores = await openStores(
@@ -124,6 +127,7 @@ export async function createComponents(
       identity: options.storesIdentity,
     },
   )
+  opened = stores
   cleanup.add(() => stores.close())
   const keyring = new Keyring({ given: env.GATEWAY_MASTER_KEY, file: keyFile(database) })
   await refuseForeignKeys(stores.policies.masterKeys, keyring.versions.join(','), env.GATEWAY_LOST_MASTER_KEY)

@@ -65,16 +65,16 @@ export const startGateway = (options: GatewayOptions): Promise<Gateway> =>
   withCleanup(cleanup => assemble(options, cleanup))
 
 async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise<Gateway> {
-  const { config, log } = options
+  const { config } = options
   const secrets = new Secrets(options)
   const { value: file } = await loadGateway(config, { env: options.env, secrets })
   const count = workersOf(file.server.workers)
   const components = await createComponents(
     file,
-    { config, env: { ...options.env, [DEMO_URL]: DEMO_BASE_URL }, log, secrets, serves: count === 1 },
+    { config, env: { ...options.env, [DEMO_URL]: DEMO_BASE_URL }, log: options.log, secrets, serves: count === 1 },
     cleanup,
   )
-  const { stores, manager, policies, policyContext, reloads } = components
+  const { log, stores, manager, policies, policyContext, reloads } = components
   const orphans = await stores.ledger.recover()
   if (orphans > 0) log.warn({ orphans }, 'orphaned requests found')
   await manager.start()

@@ -141,6 +141,8 @@ t.test('nodes outlive their database', { skip, timeout: 300_000 }, async t => {
   for (const gateway of [first, second]) {
     while ((await gateway.admin('GET', '/ready')).status !== 200) await pause()
     t.equal((await gateway.chat('Hi', as)).status, 200, 'it serves again without a restart')
+    while (!gateway.stderr().includes('"database reachable"')) await pause()
+    t.equal(gateway.stderr().split('"database unreachable"').length, 2, 'the log says once that it was away')
   }
   const cut = "SELECT outcome, charged > 0 AS charged FROM requests WHERE outcome <> 'ok'"
   while ((await rowsOf(postgres, cut)).length === 0) await pause()
