@@ -1,18 +1,17 @@
 /** Client wires of Google's embeddings: `embedContent` and `batchEmbedContents` (docs/contributing/wire-sources.md#gemini). */
-import type { Codec, Encoder } from '../core/codec.ts'
-import type { Event } from '../core/event.ts'
+import type { Codec } from '../core/codec.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { type Infer, s } from '../core/schema.ts'
 import { errors } from '../lib/error.ts'
 import type { EmbeddingRequest } from '../operations/embeddings/request.ts'
 import { metadataOf } from './accounting.ts'
-import { givenVectors, type Vector } from './embedding-vectors.ts'
 import { credentials } from './gemini/credentials.ts'
 import { geminiError } from './gemini/error.ts'
 import { normalized } from './gemini/names.ts'
 import { usageOf } from './gemini/usage.ts'
 import { validator } from './validate.ts'
-import { toNumbers } from './vectors.ts'
+import { givenVectors, toNumbers, type Vector } from './vectors.ts'
+import { type Result, ResultEncoder } from './whole.ts'
 
 /** OpenAI's limit per request. */
 const MAX_REQUESTS = 2048
@@ -87,32 +86,12 @@ function batchOf(body: unknown, ex: Exchange): EmbeddingRequest {
   )
 }
 
-class VectorsEncoder implements Encoder {
-  readonly contentType = 'application/json; charset=UTF-8'
-  readonly #ex: Exchange
-  readonly #isBatch: boolean
-  #result: Extract<Event, { type: 'result' }> | undefined
-
-  constructor(ex: Exchange, isBatch: boolean) {
-    this.#ex = ex
-    this.#isBatch = isBatch
-  }
-
-  write(batch: readonly Event[]): undefined {
-    for (const event of batch) if (event.type === 'result') this.#result = event
-  }
-
-  end(): string {
-    const ex = this.#ex
-    ex.meter.complete(false)
-    const vectors = givenVectors(this.#result!)
-    const tail = JSON.stringify({ usageMetadata: usageOf(ex), gateway: metadataOf(ex) }).slice(1)
-    return this.#isBatch
-      ? `{"embeddings":${JSON.stringify(vectors.map(valuesOf))},${tail}`
-      : `{"embedding":${JSON.stringify(valuesOf(vectors[0]!))},${tail}`
-  }
-
-  fail(): undefined {}
+const writer = (isBatch: boolean) => (result: Result, ex: Exchange) => {
+  const vectors = givenVectors(result)
+  const tail = JSON.stringify({ usageMetadata: usageOf(ex), gateway: metadataOf(ex) }).slice(1)
+  return isBatch
+    ? `{"embeddings":${JSON.stringify(vectors.map(valuesOf))},${tail}`
+    : `{"embedding":${JSON.stringify(valuesOf(vectors[0]!))},${tail}`
 }
 
 const valuesOf = (vector: Vector) => ({ values: typeof vector === 'string' ? toNumbers(vector) : vector })
@@ -121,7 +100,7 @@ const codec = (wire: string, decode: (body: unknown, ex: Exchange) => EmbeddingR
   ({
     wire,
     decode,
-    encoder: ex => new VectorsEncoder(ex, isBatch),
+    encoder: ex => new ResultEncoder(ex, writer(isBatch), 'application/json; charset=UTF-8'),
     credentials,
     error: geminiError,
     requestSchema: (isBatch ? validateBatch : validateOne).json,

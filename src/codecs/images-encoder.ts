@@ -8,7 +8,7 @@ import { IMAGE_HEAD, imageType } from '../media/type.ts'
 import type { Base64Slice, GeneratedImage, GeneratedImages } from '../operations/images/request.ts'
 import { costDetails } from './accounting.ts'
 import { EVENT_STREAM, failureEvent } from './event-stream.ts'
-import { costHeaders, targetHeaders } from './whole.ts'
+import { type Result, targetHeaders } from './whole.ts'
 
 /** Consecutive pieces of an answer: large images are inserted without copies. */
 class Pieces {
@@ -32,42 +32,20 @@ class Pieces {
 }
 
 /** One JSON object with the images in base64, which are not copied. */
-export class WholeImages implements Encoder {
-  readonly contentType = 'application/json'
-  readonly #ex: Exchange
-  #answer: GeneratedImages | undefined
-
-  constructor(ex: Exchange) {
-    this.#ex = ex
+export function wholeImages({ value }: Result, ex: Exchange): readonly Buffer[] {
+  const { created = now(), images, background, output_format, quality, size } = value as GeneratedImages
+  const out = new Pieces()
+  out.add(`{"created":${created},"data":[`)
+  for (const [index, { b64, revised_prompt }] of images.entries()) {
+    out.add(`${index > 0 ? ',' : ''}{"b64_json":"`)
+    out.base64(b64)
+    out.add(revised_prompt === undefined ? '"}' : `","revised_prompt":${JSON.stringify(revised_prompt)}}`)
   }
-
-  headers(): readonly string[] {
-    return costHeaders(this.#ex)
-  }
-
-  write(batch: readonly Event[]): undefined {
-    for (const event of batch) if (event.type === 'result') this.#answer = event.value as GeneratedImages
-  }
-
-  end(): readonly Buffer[] {
-    const ex = this.#ex
-    ex.meter.complete(false)
-    const { created = now(), images, background, output_format, quality, size } = this.#answer!
-    const out = new Pieces()
-    out.add(`{"created":${created},"data":[`)
-    for (const [index, { b64, revised_prompt }] of images.entries()) {
-      out.add(`${index > 0 ? ',' : ''}{"b64_json":"`)
-      out.base64(b64)
-      out.add(revised_prompt === undefined ? '"}' : `","revised_prompt":${JSON.stringify(revised_prompt)}}`)
-    }
-    const described =
-      'images' in ex.request! ? { background, output_format: output_format ?? formatOf(images[0]!), quality, size } : {}
-    const rest = JSON.stringify({ ...described, usage: usageOf(ex) })
-    out.add(`],${rest.slice(1)}`)
-    return out.end()
-  }
-
-  fail(): undefined {}
+  const described =
+    'images' in ex.request! ? { background, output_format: output_format ?? formatOf(images[0]!), quality, size } : {}
+  const rest = JSON.stringify({ ...described, usage: usageOf(ex) })
+  out.add(`],${rest.slice(1)}`)
+  return out.end()
 }
 
 /** Typed events `<prefix>.partial_image` and `<prefix>.completed`, the last one with usage. */

@@ -11,8 +11,9 @@ import {
 } from '../operations/images/request.ts'
 import { typedHeartbeat } from './event-stream.ts'
 import { editFrom } from './image-inputs.ts'
-import { StreamedImages, WholeImages } from './images-encoder.ts'
+import { StreamedImages, wholeImages } from './images-encoder.ts'
 import { checkedBy, validator } from './validate.ts'
+import { CostedEncoder } from './whole.ts'
 
 const validate = validator(imageBody)
 const validateEdit = validator(imageEditBody)
@@ -21,7 +22,7 @@ const validateEdit = validator(imageEditBody)
 export const images = {
   wire: 'openai.images',
   decode: (body, ex) => canonical(validate(body), ex),
-  encoder: ex => (ex.streaming ? new StreamedImages(ex, 'image_generation') : new WholeImages(ex)),
+  encoder: ex => (ex.streaming ? new StreamedImages(ex, 'image_generation') : new CostedEncoder(ex, wholeImages)),
   heartbeat: typedHeartbeat,
   ...checkedBy(validate),
 } satisfies Codec<'images'>
@@ -30,7 +31,7 @@ export const images = {
 export const imageEdits = {
   wire: 'openai.image-edits',
   decode: (body, ex) => canonicalEdit(body, ex),
-  encoder: ex => (ex.streaming ? new StreamedImages(ex, 'image_edit') : new WholeImages(ex)),
+  encoder: ex => (ex.streaming ? new StreamedImages(ex, 'image_edit') : new CostedEncoder(ex, wholeImages)),
   heartbeat: typedHeartbeat,
   ...checkedBy(validateEdit),
 } satisfies Codec<'image_edits'>

@@ -1,13 +1,12 @@
 /** Client wire of `POST /v1/embeddings` (docs/contract.md#embeddings). */
-import type { Codec, Encoded, Encoder } from '../core/codec.ts'
-import type { Event } from '../core/event.ts'
+import type { Codec, Encoded } from '../core/codec.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { errors } from '../lib/error.ts'
 import { type EmbeddingRequest, type Embeddings, embeddingRequest } from '../operations/embeddings/request.ts'
 import { answerIdOf, answerModelOf } from './accounting.ts'
-import { givenVectors, type Vector } from './embedding-vectors.ts'
 import { checkedBy, validator } from './validate.ts'
-import { toBase64, toNumbers } from './vectors.ts'
+import { givenVectors, toBase64, toNumbers, type Vector } from './vectors.ts'
+import { type Result, ResultEncoder } from './whole.ts'
 
 const validate = validator(embeddingRequest)
 
@@ -15,7 +14,7 @@ const validate = validator(embeddingRequest)
 export const openAiEmbeddings = {
   wire: 'openai.embeddings',
   decode: (body, ex) => canonical(validate(body), ex),
-  encoder: ex => new EmbeddingsEncoder(ex),
+  encoder: ex => new ResultEncoder(ex, embeddingsOf),
   ...checkedBy(validate),
 } satisfies Codec<'embeddings'>
 
@@ -31,49 +30,29 @@ function canonical({ model, input, encoding_format, dimensions }: EmbeddingReque
   }
 }
 
-type Result = Extract<Event, { type: 'result' }>
-
 /** Writes an answer with an `id`. Passes the bytes of the provider on where their encoding is the requested one. */
-class EmbeddingsEncoder implements Encoder {
-  readonly contentType = 'application/json'
-  readonly #ex: Exchange
-  #result: Result | undefined
-
-  constructor(ex: Exchange) {
-    this.#ex = ex
+function embeddingsOf(result: Result, ex: Exchange): Encoded {
+  const { encoding_format } = ex.request as EmbeddingRequest
+  const asked = encoding_format ?? 'float'
+  const { value, bytes } = result
+  const tokens = ex.usage.prompt ?? 0
+  const about = {
+    model: answerModelOf(ex),
+    usage: { prompt_tokens: tokens, total_tokens: tokens },
+    id: `embd-${answerIdOf(ex)}`,
   }
-
-  write(batch: readonly Event[]): undefined {
-    for (const event of batch) if (event.type === 'result') this.#result = event
+  const head = '{"object":"list","data":'
+  const tail = `,${JSON.stringify(about).slice(1)}`
+  // The provider's bytes if the encoding matches.
+  if (bytes !== undefined && (value as Embeddings).encoding === asked) {
+    return typeof bytes === 'string' ? head + bytes + tail : [Buffer.from(head), bytes, Buffer.from(tail)]
   }
-
-  end(): Encoded {
-    const ex = this.#ex
-    ex.meter.complete(false)
-    const { encoding_format } = ex.request as EmbeddingRequest
-    const asked = encoding_format ?? 'float'
-    const { value, bytes } = this.#result!
-    const tokens = ex.usage.prompt ?? 0
-    const about = {
-      model: answerModelOf(ex),
-      usage: { prompt_tokens: tokens, total_tokens: tokens },
-      id: `embd-${answerIdOf(ex)}`,
-    }
-    const head = '{"object":"list","data":'
-    const tail = `,${JSON.stringify(about).slice(1)}`
-    // The provider's bytes if the encoding matches.
-    if (bytes !== undefined && (value as Embeddings).encoding === asked) {
-      return typeof bytes === 'string' ? head + bytes + tail : [Buffer.from(head), bytes, Buffer.from(tail)]
-    }
-    const data = givenVectors(this.#result!).map((vector, index) => ({
-      object: 'embedding',
-      index,
-      embedding: encoded(vector, asked),
-    }))
-    return head + JSON.stringify(data) + tail
-  }
-
-  fail(): undefined {}
+  const data = givenVectors(result).map((vector, index) => ({
+    object: 'embedding',
+    index,
+    embedding: encoded(vector, asked),
+  }))
+  return head + JSON.stringify(data) + tail
 }
 
 function encoded(vector: Vector, asked: Embeddings['encoding']): Vector {

@@ -1,5 +1,19 @@
 /** A vector as numbers, or as base64 of little-endian float32 (docs/contract.md#embeddings). */
 
+import type { Embeddings } from '../operations/embeddings/request.ts'
+import type { Result } from './whole.ts'
+
+/** Numbers, or their base64. */
+export type Vector = readonly number[] | string
+
+/** The vectors in the provider's encoding, and in the order of the inputs. */
+export function givenVectors({ value, bytes }: Result): readonly Vector[] {
+  const { vectors } = value as Embeddings
+  if (vectors) return vectors
+  const data = JSON.parse(String(bytes)) as { embedding: Vector }[]
+  return data.map(({ embedding }) => embedding)
+}
+
 const BYTES = 4
 
 /** Rounds each number to float32. */

@@ -22,30 +22,44 @@ export function costHeaders(ex: Exchange): string[] {
   return headers
 }
 
-/** Writes the answer's single result as `bodyOf` converts it. */
-export class WholeEncoder<T> implements Encoder {
-  readonly contentType = 'application/json'
-  readonly #ex: Exchange
-  readonly #bodyOf: (result: T, ex: Exchange) => object
-  #result: T | undefined
+/** The result of an answer that is not streamed. */
+export type Result = Extract<Event, { type: 'result' }>
 
-  constructor(ex: Exchange, bodyOf: (result: T, ex: Exchange) => object) {
-    this.#ex = ex
-    this.#bodyOf = bodyOf
-  }
+/** Writes the answer's single result as `written` does, once its usage is known. */
+export class ResultEncoder implements Encoder {
+  readonly contentType: string
+  protected readonly ex: Exchange
+  readonly #written: (result: Result, ex: Exchange) => Encoded
+  #result: Result | undefined
 
-  headers(): readonly string[] {
-    return costHeaders(this.#ex)
+  constructor(ex: Exchange, written: (result: Result, ex: Exchange) => Encoded, contentType = 'application/json') {
+    this.ex = ex
+    this.#written = written
+    this.contentType = contentType
   }
 
   write(batch: readonly Event[]): undefined {
-    for (const event of batch) if (event.type === 'result') this.#result = event.value as T
+    for (const event of batch) if (event.type === 'result') this.#result = event
   }
 
   end(): Encoded {
-    this.#ex.meter.complete(false)
-    return stringifyLossless(JSON.stringify(this.#bodyOf(this.#result!, this.#ex)))
+    this.ex.meter.complete(false)
+    return this.#written(this.#result!, this.ex)
   }
 
   fail(): undefined {}
+}
+
+/** A result whose headers name its cost. */
+export class CostedEncoder extends ResultEncoder {
+  headers(): readonly string[] {
+    return costHeaders(this.ex)
+  }
+}
+
+/** Writes the answer's single result as `bodyOf` converts it. */
+export class WholeEncoder<T> extends CostedEncoder {
+  constructor(ex: Exchange, bodyOf: (result: T, ex: Exchange) => object) {
+    super(ex, ({ value }) => stringifyLossless(JSON.stringify(bodyOf(value as T, ex))))
+  }
 }
