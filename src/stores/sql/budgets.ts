@@ -1,10 +1,11 @@
 /** Reads spending limits. The ledger keeps their spending. */
 import type { Budget, BudgetState } from '../../core/ports.ts'
 import { onLimitOf } from '../../limits/kinds.ts'
-import { budgetState } from '../rules/budgets.ts'
+import { type BudgetAccount, budgetState } from '../rules/budgets.ts'
 import type { Sql } from './sql.ts'
 
-interface BudgetRow {
+/** A limit with its spending, as it is stored. */
+export interface BudgetRow {
   id: string
   kind: Budget['of']
   period: Budget['period']
@@ -13,7 +14,8 @@ interface BudgetRow {
   period_at: bigint
   spent: bigint
   held: bigint
-  on_limit: string | null
+  /** Only where it is selected. */
+  on_limit?: string | null
 }
 
 const LIMITS = `
@@ -30,7 +32,8 @@ export async function readBudgets(
   return rows.map(row => budgetState(accountOf(row), now))
 }
 
-const accountOf = (row: BudgetRow) => ({
+/** The account of a row. */
+export const accountOf = (row: BudgetRow): BudgetAccount => ({
   id: row.id,
   of: row.kind,
   limit: row.amount,
@@ -39,5 +42,5 @@ const accountOf = (row: BudgetRow) => ({
   periodAt: Number(row.period_at),
   spent: row.spent,
   held: row.held,
-  onLimit: row.on_limit === null ? undefined : onLimitOf(row.on_limit),
+  onLimit: row.on_limit == null ? undefined : onLimitOf(row.on_limit),
 })

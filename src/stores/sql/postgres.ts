@@ -80,7 +80,6 @@ async function run<Row>(on: pg.Pool | pg.PoolClient, text: string, values: reado
 }
 
 const dialect: Dialect = {
-  name: 'postgres',
   bytes: 'bytea',
   lock: 'FOR UPDATE',
   lockFree: 'FOR UPDATE SKIP LOCKED',

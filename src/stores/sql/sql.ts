@@ -23,7 +23,6 @@ export interface Sql {
 
 /** The few words in which the two differ. */
 export interface Dialect {
-  readonly name: 'sqlite' | 'postgres'
   /** Type of bytes. */
   readonly bytes: 'blob' | 'bytea'
   /** Ends a query that locks the rows it finds, in their order. Nothing where one transaction writes at a time. */

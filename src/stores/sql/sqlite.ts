@@ -53,7 +53,6 @@ function bindable(value: SqlValue | undefined): SqlValue {
 }
 
 const dialect: Dialect = {
-  name: 'sqlite',
   bytes: 'blob',
   lock: '',
   lockFree: '',

@@ -5,19 +5,10 @@ import type { Budget, Exhausted } from '../../core/ports.ts'
 import type { LimitStanding } from '../../limits/alerts.ts'
 import { type BudgetAccount, budgetOf, currentBudget, exhaustedBudget, withSpending } from '../rules/budgets.ts'
 import type { BudgetAccounts, Passed } from '../rules/reservations.ts'
+import { accountOf, type BudgetRow } from '../sql/budgets.ts'
 import type { Sqlite } from './open.ts'
 import type { Participant, Writer } from './writer.ts'
 
-interface BudgetRow {
-  id: string
-  kind: Budget['of']
-  period: Budget['period']
-  zone: string
-  amount: bigint
-  period_at: bigint
-  spent: bigint
-  held: bigint
-}
 /** A limit within the current transaction. */
 interface State {
   account: BudgetAccount
@@ -104,14 +95,3 @@ export class Budgets implements BudgetAccounts, Participant {
     return state
   }
 }
-
-const accountOf = (row: BudgetRow): BudgetAccount => ({
-  id: row.id,
-  of: row.kind,
-  limit: row.amount,
-  period: row.period,
-  zone: row.zone,
-  periodAt: Number(row.period_at),
-  spent: row.spent,
-  held: row.held,
-})
