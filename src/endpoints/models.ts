@@ -6,7 +6,8 @@ import type { Exchange } from '../core/exchange.ts'
 import { foundOffers, offerOf } from '../core/offer.ts'
 import type { Services } from '../core/ports.ts'
 import type { Reply } from '../core/reply.ts'
-import type { Mapping, Model } from '../core/translator.ts'
+import type { Model } from '../core/translator.ts'
+import type { ListedModel } from '../mcp/tool.ts'
 import { jsonReply } from './leased-pieces.ts'
 import { listing } from './listings.ts'
 import { entryOf, nameOf } from './model-entry.ts'
@@ -59,25 +60,16 @@ const virtualEntries = (view: View, wanted: Flags, day: string) =>
     one.hidden ? [] : (virtualEntry(one, view, wanted, day) ?? []),
   )
 
-/** A model under its name for requests, with its visible offers. */
-interface Listed {
-  readonly id: string
-  readonly model: Model
-  readonly mappings: readonly Mapping[]
-  /** Absent where one free offer is enough. */
-  readonly free?: boolean
-}
-
 /** The caller's view of the catalogue, with some flags set. */
-export function listedModels(ex: Exchange, wanted: Partial<Flags>): Listed[] {
+export function listedModels(ex: Exchange, wanted: Partial<Flags>): ListedModel[] {
   const all = { ...noFlags, ...wanted }
   const [view, day] = [viewOf(ex, all), today(ex.at)]
   const virtual = [...(view.catalog.virtual?.values() ?? [])].flatMap(one => virtualListed(one, view, all, day) ?? [])
   return [...shownModels(view, all, day), ...virtual]
 }
 
-function shownModels(view: View, wanted: Flags, day: string): Listed[] {
-  const all: Listed[] = []
+function shownModels(view: View, wanted: Flags, day: string): ListedModel[] {
+  const all: ListedModel[] = []
   const { catalog } = view
   for (const model of [...catalog.models.values(), ...foundOffers(catalog).map(({ model }) => model)]) {
     const mappings = model.hidden ? [] : shownMappings(model, view, wanted, day)
@@ -87,7 +79,7 @@ function shownModels(view: View, wanted: Flags, day: string): Listed[] {
 }
 
 /** Returns the entries of a listing: a model with its offers, or each offer. */
-function entries(view: View, wanted: Flags, day: string): (Listed & Pick<Model, 'stability'>)[] {
+function entries(view: View, wanted: Flags, day: string): (ListedModel & Pick<Model, 'stability'>)[] {
   return shownModels(view, wanted, day).flatMap(({ id, model, mappings }) =>
     wanted.mapped
       ? mappings.map(one => ({

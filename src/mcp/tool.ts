@@ -24,7 +24,7 @@ export interface ToolResult {
   readonly _meta?: Readonly<Record<string, unknown>>
 }
 
-/** A model that the caller may use, with its mappings. */
+/** A model under its name for requests, with its mappings that the caller may use. */
 export interface ListedModel {
   readonly id: string
   readonly model: Model
