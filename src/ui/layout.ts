@@ -1,4 +1,6 @@
 /** The frame of every page, and the parts that pages are built of. */
+import type { CircuitHealth } from '../core/ports.ts'
+import { milliseconds } from './format.ts'
 import { type Html, html, link, type Value } from './html.ts'
 import type { Session } from './sessions.ts'
 
@@ -100,6 +102,13 @@ export const tiles = (entries: readonly (readonly [string, Value, Value?])[]): H
 /** A word whose color repeats what it says. */
 export const mark = (kind: 'good' | 'bad' | 'warn' | 'plain', text: Value): Html =>
   html`<span class="mark ${kind}">${text}</span>`
+
+/** The state of a circuit, and for how long it stays open. */
+export const circuitMark = ({ circuit, openMs }: CircuitHealth): Html =>
+  mark(
+    circuit === 'closed' ? 'good' : circuit === 'open' ? 'bad' : 'warn',
+    circuit === 'open' && openMs > 0 ? `open for ${milliseconds(openMs)}` : circuit,
+  )
 
 /** Marks a part that is read again every `seconds` seconds, with a link that turns this on or off. */
 export function live(isOn: boolean, seconds: number, address: string, query: Record<string, string>, body: Html): Html {

@@ -2,10 +2,10 @@
 import type { Status } from '../../admin/commands/status.ts'
 import type { AdminContext } from '../../admin/context.ts'
 import { formatMoney } from '../../core/money.ts'
-import type { CircuitHealth, ProviderHealth, RequestRow, UsageTotals } from '../../core/ports.ts'
+import type { ProviderHealth, RequestRow, UsageTotals } from '../../core/ports.ts'
 import { count, milliseconds, percent, quantile, time, usd } from '../format.ts'
 import { type Html, html } from '../html.ts'
-import { type Content, facts, live, mark, table, tiles } from '../layout.ts'
+import { type Content, circuitMark, facts, live, mark, table, tiles } from '../layout.ts'
 import { namesOf } from '../names.ts'
 import { run, type Visit } from '../page.ts'
 
@@ -104,12 +104,6 @@ ${hours.map(({ requests, errors }, index) => {
 <path class="axis" d="M0 ${HEIGHT + 0.5}H${WIDTH}"/></svg>`
 }
 
-const circuit = ({ circuit, openMs }: CircuitHealth): Html =>
-  mark(
-    circuit === 'closed' ? 'good' : circuit === 'open' ? 'bad' : 'warn',
-    circuit === 'open' && openMs > 0 ? `open for ${milliseconds(openMs)}` : circuit,
-  )
-
 /** Lists providers that have a credential, the worst first. */
 function providers(health: readonly ProviderHealth[]): Html {
   const order = ['failing', 'credential failing', 'degraded', 'no answer', 'live']
@@ -124,9 +118,9 @@ function providers(health: readonly ProviderHealth[]): Html {
     shown.map(({ id, status, credentials, offers, broken }) => [
       id,
       mark(KIND[status], status),
-      credentials.map(one => html`<div><code>${one.fingerprint}</code> ${circuit(one)}</div>`),
+      credentials.map(one => html`<div><code>${one.fingerprint}</code> ${circuitMark(one)}</div>`),
       offers,
-      broken.map(one => html`<div>${one.offer} ${circuit(one)}</div>`),
+      broken.map(one => html`<div>${one.offer} ${circuitMark(one)}</div>`),
     ]),
     'No provider has a credential yet.',
   )}

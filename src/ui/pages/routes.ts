@@ -1,11 +1,11 @@
 /** Routes: which offers would serve a request, and why. */
 import { commands } from '../../admin/commands/index.ts'
-import type { CircuitHealth, ExplainedCandidate, ExplainedRoute } from '../../core/ports.ts'
+import type { ExplainedCandidate, ExplainedRoute } from '../../core/ports.ts'
 import { GatewayError } from '../../lib/error.ts'
 import { milliseconds } from '../format.ts'
 import { argumentsOf, fieldsOf, inputs } from '../forms.ts'
 import { type Html, html } from '../html.ts'
-import { type Content, mark, table } from '../layout.ts'
+import { type Content, circuitMark, table } from '../layout.ts'
 import { run, type Visit } from '../page.ts'
 
 /** Explains the route of the request that the form describes. */
@@ -33,11 +33,6 @@ ${args.model !== undefined && (await explained())}`,
   }
 }
 
-const circuitMark = ({ circuit, openMs }: CircuitHealth): Html =>
-  mark(
-    circuit === 'closed' ? 'good' : circuit === 'open' ? 'bad' : 'warn',
-    circuit === 'open' && openMs > 0 ? `open for ${milliseconds(openMs)}` : circuit,
-  )
 const rounded = (value: number | null, digits: number) => (value === null ? '' : Number(value.toFixed(digits)))
 
 const measurements = (one: ExplainedCandidate) => [
