@@ -6,6 +6,8 @@ import { CLOCK, type RedisClient, type RedisLink, Script } from './link.ts'
 const CHANNEL = `${PREFIX}:facts`
 /** Facts of a kind that are kept for nodes that start later; those that end first leave first. */
 const MAX_KEPT = 5000
+/** Facts of one answer: other commands wait while Redis gathers them. */
+const PIECE = 250
 
 /** A fact in JSON, and for how long it holds; 0 for one that is not kept. */
 interface Fact {
@@ -27,7 +29,7 @@ end
 return redis.call('PUBLISH', ARGV[2], ARGV[3])`)
 
 const KEPT = new Script(`${CLOCK}
-local rows = redis.call('ZRANGEBYSCORE', KEYS[1], now, '+inf', 'WITHSCORES')
+local rows = redis.call('ZREVRANGEBYSCORE', KEYS[1], '+inf', now, 'WITHSCORES', 'LIMIT', ARGV[2], ${PIECE})
 for i = 2, #rows, 2 do rows[i] = string.format('%.0f', rows[i] - now) end
 return rows`)
 
@@ -38,6 +40,8 @@ export class Broadcast {
   readonly #node: string
   readonly #failed: (thrown: unknown) => void
   readonly #receivers = new Map<string, { readonly receive: Receive; readonly isKept: boolean }>()
+  /** Facts may have come since the last load while there was no subscription. */
+  #hasMissed = false
 
   /** `failed` gets errors of receivers. */
   constructor(link: RedisLink, subscriber: RedisClient, node: string, failed: (thrown: unknown) => void) {
@@ -81,6 +85,7 @@ export class Broadcast {
       'ready',
       guarded(() => void this.#subscribe().catch(this.#failed), this.#failed),
     )
+    this.#hasMissed = true
     await this.#loadKept().catch(this.#failed)
   }
 
@@ -96,19 +101,26 @@ export class Broadcast {
 
   async #subscribe(): Promise<void> {
     await this.#subscriber.subscribe(CHANNEL)
+    this.#hasMissed = true
     await this.#loadKept()
   }
 
   async #loadKept(): Promise<void> {
+    if (!this.#hasMissed || !this.#link.up) return
     for (const [kind, { receive, isKept }] of this.#receivers) {
-      if (!isKept || !this.#link.up) continue
-      const rows = (await this.#link.run(KEPT, [boardOf(kind)], '')) as string[]
+      if (!isKept) continue
       const facts: Fact[] = []
-      for (let at = 0; at < rows.length; at += 2) {
-        facts.push({ fact: JSON.parse(rows[at]!), ttlMs: Number(rows[at + 1]) })
+      // From the last to the first: what comes or ends meanwhile hides no other fact.
+      for (let isMore = true; isMore; ) {
+        const rows = (await this.#link.run(KEPT, [boardOf(kind)], '', facts.length)) as string[]
+        for (let at = 0; at < rows.length; at += 2) {
+          facts.push({ fact: JSON.parse(rows[at]!), ttlMs: Number(rows[at + 1]) })
+        }
+        isMore = rows.length === 2 * PIECE
       }
-      receive(facts, false)
+      receive(facts.reverse(), false)
     }
+    this.#hasMissed = false
   }
 
   #received(text: string): void {

@@ -4,6 +4,8 @@ import t, { type Test } from 'tap'
 import type { Log } from '../../../src/core/ports.ts'
 import { MemoryCache } from '../../../src/stores/memory/cache.ts'
 import { openRedis } from '../../../src/stores/open.ts'
+import { readRedisAddress } from '../../../src/stores/redis/address.ts'
+import { redisClient } from '../../../src/stores/redis/client.ts'
 import { needsRedis, proxyFor, type RedisServer, redisFor } from '../../helpers/redis.ts'
 
 const MOST_MS = 20_000
@@ -57,6 +59,33 @@ t.test('a session stays with its provider on every node, and on one that starts 
   await until(() => a.affinity.get('session') === 'other/large')
   const late = await nodeOf(t, server)
   await until(() => late.affinity.get('session') === 'other/large')
+})
+
+t.test('a node that starts loads all facts, in pieces, and loads none after a slow answer', needsRedis, async t => {
+  const server = await redisFor(t)
+  const proxy = await proxyFor(t, server)
+  const client = redisClient(readRedisAddress(server.address))
+  t.teardown(() => client.disconnect())
+  await client.connect()
+  const loads = async () => {
+    const stats = await client.info('commandstats')
+    return Number(/^cmdstat_z(?:rev)?rangebyscore:calls=(\d+)/m.exec(stats)?.[1] ?? 0)
+  }
+  const [a, b] = [await nodeOf(t, server), await nodeOf(t, server)]
+  const sessions = Array.from({ length: 1100 }, (_, at) => `session ${at}`)
+  for (const session of sessions) a.affinity.set(session, 'acme/large', 600_000, 'org')
+  await until(() => sessions.every(session => b.affinity.get(session) !== undefined))
+  const before = await loads()
+  const late = await nodeOf(t, proxy)
+  t.ok(sessions.every(session => late.affinity.get(session) === 'acme/large'))
+  const after = await loads()
+  t.ok(after - before >= 6, `${after - before}`)
+  proxy.hang()
+  await late.counters.take('org chat', 5, 60_000)
+  proxy.resume()
+  await until(() => late.up)
+  await late.ping()
+  t.equal(await loads(), after)
 })
 
 t.test('samples of one node count on the others, once', needsRedis, async t => {
