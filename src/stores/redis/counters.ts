@@ -105,7 +105,8 @@ export class RedisCounters implements Counters {
   }
 
   take(key: string, limit: number, windowMs: number): Quota | Promise<Quota> {
-    return this.#link.up ? this.#take(key, limit, windowMs) : this.#own.take(key, this.#presence.share(limit), windowMs)
+    const byShare = () => this.#own.take(key, this.#presence.share(limit), windowMs)
+    return this.#link.up ? this.#take(key, limit, windowMs).catch(byShare) : byShare()
   }
 
   peek(key: string, limit: number, windowMs: number): Quota | Promise<Quota> {
@@ -132,13 +133,7 @@ export class RedisCounters implements Counters {
   }
 
   async #take(key: string, limit: number, windowMs: number): Promise<Quota> {
-    let quota: Quota
-    try {
-      quota = await this.#counted(key, limit, windowMs, 1)
-    } catch {
-      // The link counts the failure, and logs when the breaker opens.
-      return this.#own.take(key, this.#presence.share(limit), windowMs)
-    }
+    const quota = await this.#counted(key, limit, windowMs, 1)
     if (quota.allowed) this.#own.take(key, limit, windowMs)
     return quota
   }

@@ -42,8 +42,8 @@ interface Waiting {
 /** State of one key on this node. */
 interface Held {
   places: number
-  /** Redis has this number, or the command with it was sent. */
-  isSent: boolean
+  /** Number that Redis counts; below 0 where that is not known. */
+  known: number
   isSending: boolean
   waiting: Waiting[]
 }
@@ -69,7 +69,7 @@ export class RedisPlaces {
   enter(key: string, limit: number): boolean | Promise<boolean> {
     let held = this.#held.get(key)
     if (!held) {
-      held = { places: 0, isSent: true, isSending: false, waiting: [] }
+      held = { places: 0, known: 0, isSending: false, waiting: [] }
       this.#held.set(key, held)
     }
     if (!this.#link.up) return this.#byShare(held, limit)
@@ -83,47 +83,47 @@ export class RedisPlaces {
     const held = this.#held.get(key)
     if (!held || held.places === 0) return
     held.places--
-    held.isSent = false
     void this.#send(key, held)
   }
 
   /** Sends all places again, which a flushed or replaced server has lost. */
   refresh(): void {
     for (const [key, held] of this.#held) {
-      held.isSent = false
+      held.known = -1
       void this.#send(key, held)
     }
   }
 
-  /** Sends until nothing is left. What could not be sent waits for the next refresh. */
+  /** Sends until nothing is left, or a command fails. What could not be sent waits for the next refresh. */
   async #send(key: string, held: Held): Promise<void> {
     if (held.isSending) return
     held.isSending = true
-    while (this.#link.up && (held.waiting.length > 0 || !held.isSent)) {
+    while (this.#link.up && (held.waiting.length > 0 || held.known !== held.places)) {
       const limit = held.waiting[0]?.limit ?? 0
       const others = held.waiting.findIndex(one => one.limit !== limit)
       const asking = held.waiting.splice(0, others < 0 ? held.waiting.length : others)
-      held.isSent = true
+      const { places } = held
       try {
-        const values = [this.#presence.node, held.places, asking.length, limit]
+        const values = [this.#presence.node, places, asking.length, limit]
         const taken = (await this.#link.run(HOLD, [keyOf('p', key)], this.#time(), ...values)) as number
         held.places += taken
+        held.known = places + taken
         for (const [at, { decide }] of asking.entries()) decide(at < taken)
       } catch {
-        // The link counts the failure, and logs when the breaker opens.
         for (const { decide } of asking) decide(this.#byShare(held, limit))
-        held.isSent = false
+        // Redis forgets the places of a silent node: two attempts suffice.
+        held.known = held.places === 0 && held.known < 0 ? 0 : -1
+        break
       }
     }
     for (const { limit, decide } of held.waiting.splice(0)) decide(this.#byShare(held, limit))
     held.isSending = false
-    if (held.places === 0 && held.isSent) this.#held.delete(key)
+    if (held.places === 0 && held.known === 0) this.#held.delete(key)
   }
 
   #byShare(held: Held, limit: number): boolean {
     if (held.places >= this.#presence.share(limit)) return false
     held.places++
-    held.isSent = false
     return true
   }
 }

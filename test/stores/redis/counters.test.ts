@@ -203,6 +203,39 @@ t.test('a place that is given back while Redis is away is free for others once i
   t.ok(await b.counters.enter('org running', 1))
 })
 
+t.test(
+  'keys of a time without Redis are not sent to it, and what a full Redis refuses is not repeated',
+  needsRedis,
+  async t => {
+    const server = await redisFor(t)
+    const proxy = await proxyFor(t, server)
+    const a = await nodeAt(t, proxy.address, 'a')
+    const sent = async () => {
+      const stats = await a.link.call(client => client.info('commandstats'))
+      return Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(stats)![1])
+    }
+    t.ok(await a.counters.enter('org running', 5))
+    const before = await sent()
+    await proxy.refuse()
+    for (let i = 0; i < 3; i++) await a.counters.take('org chat', 10, 60_000)
+    t.notOk(a.link.up)
+    for (let i = 0; i < 1000; i++) {
+      t.equal(a.counters.enter(`org running ${i}`, 5), true)
+      a.counters.leave(`org running ${i}`)
+    }
+    a.counters.leave('org running')
+    await proxy.listen()
+    await back(a.link)
+    t.equal((await sent()) - before, 1, 'the place that Redis counted')
+
+    await a.link.call(client => client.config('SET', 'maxmemory', '1'))
+    a.late.count = 0
+    t.ok(await a.counters.enter('org running', 5), 'a full Redis counts none')
+    for (let i = 0; i < 100; i++) await a.link.ping()
+    t.ok(a.late.count <= 2, `${a.late.count} refused commands`)
+  },
+)
+
 t.test('Redis that is gone delays no request, and is used again when it is back', needsRedis, async t => {
   const server = await redisFor(t)
   const proxy = await proxyFor(t, server)
