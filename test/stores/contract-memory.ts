@@ -88,6 +88,11 @@ export function reservationsContract(t: Test, make: (clock: Clock) => Counters):
     await first.correct(650)
     t.match(await reserve(100), { allowed: true, remaining: 100 })
     t.match(await reserve(100, 'b'), { allowed: true, remaining: 900 }, 'keys count apart')
+    t.match(
+      await counters.peek('b', 1000, 60_000),
+      { allowed: true, remaining: 900, resetMs: 60_000 },
+      'a look sees it',
+    )
   })
 
   t.test('a reservation of more than any answer has is corrected by what was used, too', async t => {

@@ -19,16 +19,7 @@ export class MemoryCounters implements Counters {
 
   /** Admits at most `limit` units in any span of `windowMs`. A key counts separately for each `windowMs`. */
   take(key: string, limit: number, windowMs: number): Quota {
-    const window = this.#window(key, windowMs)
-    const now = this.#now()
-    const bucket = window.advance(now)
-    const allowed = window.sum < limit
-    if (allowed) window.add(bucket, 1, now)
-    return {
-      allowed,
-      remaining: Math.max(0, limit - window.sum),
-      resetMs: untilLeft(window.leavesAt, now, windowMs),
-    }
+    return this.reserveIn(key, limit, windowMs, 1)
   }
 
   reserve(key: string, limit: number, windowMs: number, units: number): Reservation {

@@ -47,7 +47,11 @@ export class LeaseServer {
         quota.holders.delete(recall)
         return this.#lend(quota, request, recall)
       },
-      peek: ({ key, limit, windowMs }) => this.#left(this.#quota(key, windowMs), limit),
+      peek: ({ key, limit, windowMs }) => {
+        const { remaining, resetMs } = this.#places.peek(key, limit, windowMs)
+        if (remaining < limit) return { free: remaining, leavesAt: this.#now() + resetMs }
+        return this.#left(this.#quota(key, windowMs), limit)
+      },
       giveBack: (key, windowMs, unused) => this.#quota(key, windowMs).giveBack(unused),
       enter: (key, limit) => {
         const entered = this.#places.enter(key, limit)
