@@ -55,8 +55,8 @@ export function redisClient(address: RedisAddress): RedisClient {
     default: {
       const { lazyConnect, enableOfflineQueue, retryStrategy, ...redisOptions } = login
       return new Cluster([...servers], {
-        ...{ redisOptions, lazyConnect: true, enableOfflineQueue: false, maxRedirections: 3 },
-        ...{ clusterRetryStrategy: reconnectMs, slotsRefreshTimeout: HANDSHAKE_MS, retryDelayOnFailover: 0 },
+        ...{ redisOptions, lazyConnect, enableOfflineQueue, maxRedirections: 3, slotsRefreshTimeout: HANDSHAKE_MS },
+        ...{ clusterRetryStrategy: retryStrategy, retryDelayOnFailover: 0, retryDelayOnClusterDown: 0 },
       })
     }
   }

@@ -280,8 +280,9 @@ t.test('a node that starts while Redis is away serves its share, and shares when
   t.match(await a.counters.take('org chat', 2, 60_000), { allowed: true, remaining: 1 })
 })
 
-t.test('in a cluster, a command whose answer is lost is not sent again', async t => {
+t.test('in a cluster, a command whose answer is lost, or a refusal, is not sent again', async t => {
   let sent = 0
+  let isDown = false
   const answerOf = (text: string): string | undefined => {
     if (/\r\nslots\r\n/i.test(text)) {
       const shards = ports.map(
@@ -291,7 +292,7 @@ t.test('in a cluster, a command whose answer is lost is not sent again', async t
     }
     if (!/\r\nevalsha\r\n/i.test(text)) return /\r\ninfo\r\n/i.test(text) ? '$9\r\nloading:0\r\n' : '+OK\r\n'
     sent++
-    return undefined
+    return isDown ? '-CLUSTERDOWN Hash slot not served\r\n' : undefined
   }
   const shards = [0, 1].map(() =>
     createServer(socket => {
@@ -315,4 +316,7 @@ t.test('in a cluster, a command whose answer is lost is not sent again', async t
   await client.connect()
   await t.rejects(client.evalsha('0'.repeat(40), 1, 'gw:{org}:w60000:org chat'))
   t.equal(sent, 1)
+  isDown = true
+  await t.rejects(client.evalsha('0'.repeat(40), 1, 'gw:{org}:w60000:org chat'), /CLUSTERDOWN Hash slot not served$/)
+  t.equal(sent, 2)
 })
