@@ -67,11 +67,8 @@ export class RedisPlaces {
   }
 
   enter(key: string, limit: number): boolean | Promise<boolean> {
-    let held = this.#held.get(key)
-    if (!held) {
-      held = { places: 0, known: 0, isSending: false, waiting: [] }
-      this.#held.set(key, held)
-    }
+    const held = this.#held.get(key) ?? { places: 0, known: 0, isSending: false, waiting: [] }
+    this.#held.set(key, held)
     if (!this.#link.up) return this.#byShare(held, limit)
     return new Promise(decide => {
       held.waiting.push({ limit, decide })
@@ -102,17 +99,19 @@ export class RedisPlaces {
       const limit = held.waiting[0]?.limit ?? 0
       const others = held.waiting.findIndex(one => one.limit !== limit)
       const asking = held.waiting.splice(0, others < 0 ? held.waiting.length : others)
-      const { places } = held
+      const { places, known } = held
+      held.known = places
       try {
         const values = [this.#presence.node, places, asking.length, limit]
         const taken = (await this.#link.run(HOLD, [keyOf('p', key)], this.#time(), ...values)) as number
         held.places += taken
-        held.known = places + taken
+        // A refresh meanwhile asks for another command.
+        if (held.known >= 0) held.known += taken
         for (const [at, { decide }] of asking.entries()) decide(at < taken)
       } catch {
         for (const { decide } of asking) decide(this.#byShare(held, limit))
         // Redis forgets the places of a silent node: two attempts suffice.
-        held.known = held.places === 0 && held.known < 0 ? 0 : -1
+        held.known = held.places === 0 && known < 0 ? 0 : -1
         break
       }
     }
