@@ -399,7 +399,7 @@ t.test('nothing between client and provider wire names a vendor', async t => {
 const lineBudgets: Readonly<Record<string, number>> = {
   admin: 3020,
   alerts: 450,
-  app: 2990,
+  app: 3010,
   cli: 6150,
   codecs: 10_900,
   compat: 750,
@@ -425,7 +425,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   references: 650,
   routing: 3160,
   secrets: 470,
-  stores: 17_260,
+  stores: 17_300,
   telemetry: 1_560,
   ui: 2820,
   upstream: 4850,

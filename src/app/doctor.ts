@@ -50,6 +50,10 @@ export interface Installation {
   readonly maxConnections: number
   /** Path of the database file; in its folder are also the files that stand beside any database. */
   readonly database: string
+  /** Path of the configuration file. */
+  readonly config: string
+  /** Rejects with the reason where Redis cannot be used; undefined where none is configured. */
+  readonly redis: (() => Promise<void>) | undefined
   stores(): Promise<Pick<Maintenance, 'name' | 'schema'>>
   catalog(): Promise<{ readonly version: string; readonly catalog: Pick<Catalog, 'providers' | 'open' | 'egress'> }>
 }
@@ -78,8 +82,9 @@ export async function diagnose(place: Installation, machine: Machine, probe: boo
     ok(`gateway ${machine.version}`),
     typeof read === 'string'
       ? fail(`configuration: ${read}`, 'correct the file; `gatewayctl check` reads it again')
-      : ok(`configuration: valid, version ${read.version}`),
+      : ok(`configuration ${place.config}: valid, version ${read.version}`),
     await schema(place),
+    ...(place.redis ? [await redis(place.redis)] : []),
     await folder(dirname(place.database), machine),
     await port('public', place.listen, machine),
     await port('admin', place.admin, machine),
@@ -115,6 +120,15 @@ async function schema({ stores }: Installation): Promise<Finding> {
     return warn(`schema ${present} of ${name}, ${known} is current`, 'a start, or `gatewayctl migrate`, updates it')
   } catch (thrown) {
     return fail(`database: ${textOf(thrown)}`, 'correct that, or restore a backup')
+  }
+}
+
+async function redis(ping: () => Promise<void>): Promise<Finding> {
+  try {
+    await ping()
+    return ok('stores.redis: answers')
+  } catch (thrown) {
+    return warn(`stores.redis: ${textOf(thrown)}`, 'correct that: until then each process takes its share of limits')
   }
 }
 

@@ -7,7 +7,7 @@ import type { GatewayFile } from '../config/schemas/gateway.ts'
 import { Secrets } from '../references/index.ts'
 import { keyFile } from '../stores/keyring.ts'
 import type { Maintenance } from '../stores/maintenance.ts'
-import { maintenanceOf } from '../stores/open.ts'
+import { maintenanceOf, pingRedis } from '../stores/open.ts'
 
 /** A configuration, and where its stores are. */
 export interface ConfiguredStores {
@@ -18,6 +18,8 @@ export interface ConfiguredStores {
   readonly database: string
   /** Path of the master keys, unless the environment gives them. */
   readonly keys: string
+  /** Rejects with the reason where Redis cannot be used; undefined where none is configured. */
+  readonly redis: (() => Promise<void>) | undefined
   open(): Promise<Maintenance>
 }
 
@@ -30,7 +32,8 @@ export async function configuredStores(option: string | undefined, env: Env, cwd
   const places = data === undefined ? env : { ...env, GATEWAY_DATA: resolve(cwd, data) }
   const { value: gateway } = await loadGateway(config, { env: places, secrets: new Secrets({ env }) })
   const database = resolve(dirname(config), gateway.stores.sqlite)
-  const { postgres } = gateway.stores
+  const { postgres, redis: address } = gateway.stores
+  const redis = address === undefined ? undefined : () => pingRedis(address)
   const open = () => maintenanceOf({ sqlite: database, postgres })
-  return { gateway, config, database, keys: keyFile(database), open }
+  return { gateway, config, database, keys: keyFile(database), redis, open }
 }

@@ -33,7 +33,7 @@ export function addDoctor(program: Command, open: Open): void {
       const stores = await configuredStores(config, io.env, io.cwd)
       const { listen = DEFAULT_LISTEN, admin = DEFAULT_ADMIN, max_connections: maxConnections } = stores.gateway.server
       const place: Installation = {
-        ...{ listen, admin, maxConnections, database: stores.database },
+        ...{ listen, admin, maxConnections, database: stores.database, config: stores.config, redis: stores.redis },
         stores: stores.open,
         catalog: () => readCatalog(stores.config, { env: io.env, secrets: true }),
       }

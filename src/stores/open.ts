@@ -54,6 +54,10 @@ export type { RedisStores } from './redis/index.ts'
 export const openRedis = async (address: string, options: RedisOptions): Promise<RedisStores> =>
   (await import('./redis/index.ts')).openRedis(address, options)
 
+/** Rejects with the reason where the Redis at `address` cannot be used. */
+export const pingRedis = async (address: string): Promise<void> =>
+  (await import('./redis/client.ts')).pingRedis(address)
+
 /** Copies a SQLite database into an empty PostgreSQL database. Rejects with a StoreError, and has copied nothing then. */
 export async function copyStores(
   from: { readonly sqlite: string },

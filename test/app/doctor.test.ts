@@ -53,6 +53,8 @@ const place = (providers: readonly Provider[] = [], rest: Partial<Installation> 
   admin: '127.0.0.1:9901',
   maxConnections: 10_000,
   database: '/data/gateway.db',
+  config: '/etc/gateway.yaml',
+  redis: undefined,
   stores: storesAt(3),
   catalog: async () => ({
     version: 'abc',
@@ -67,7 +69,7 @@ t.test('a machine in order has no failure', async t => {
   t.strictSame(await found(place([provider('acme')])), [
     'ok Node v20.19.0',
     'ok gateway 0.1.0',
-    'ok configuration: valid, version abc',
+    'ok configuration /etc/gateway.yaml: valid, version abc',
     'ok schema 3 of /data/gateway.db',
     'ok folder /data: writable, 8192 MiB free',
     'ok public port 127.0.0.1:8080: free',
@@ -93,6 +95,8 @@ t.test('each fault of the machine is found, with a remedy', async t => {
     ['ok schema 4 of /data/gateway.db', { stores: storesAt(4) }, {}],
     ['ok schema 3 of stores.postgres', { stores: storesAt(3, 'stores.postgres') }, {}],
     ['fail database: it is newer', { stores: () => Promise.reject(new StoreError('it is newer')) }, {}],
+    ['ok stores.redis: answers', { redis: async () => {} }, {}],
+    ['warn stores.redis: no', { redis: failing('ECONNREFUSED') }, {}],
     ['fail folder /data: EACCES', {}, { write: failing('EACCES') }],
     ['fail folder /data: writable, 50 MiB free', {}, { freeBytes: async () => 50 * 1024 ** 2 }],
     ['warn folder /data: writable, 500 MiB free', {}, { freeBytes: async () => 500 * 1024 ** 2 }],

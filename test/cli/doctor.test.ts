@@ -8,6 +8,8 @@ import type { Finding } from '../../src/app/doctor.ts'
 import { run } from '../../src/cli/program.ts'
 import { gatewayYaml } from '../config/kit.ts'
 import { startConnectProxy } from '../helpers/connect-proxy.ts'
+import { needsRedis, RedisServer } from '../helpers/redis.ts'
+import { CLOSED_PORT } from '../helpers/upstream.ts'
 
 const KEY = 'sk-canary-0123456789abcdef'
 
@@ -62,6 +64,22 @@ t.test('a failure is exit code 1; warnings are not', async t => {
     what: 'acme: no credential',
     remedy: 'set ACME_KEY to use it',
   })
+})
+
+t.test('doctor asks Redis, with its address', needsRedis, async t => {
+  const doctor = await setUp(t)
+  const server = new RedisServer()
+  await server.start()
+  t.teardown(() => server.end())
+  const config = readFileSync(join(doctor.dir, 'config/free.yaml'), 'utf8')
+  writeFileSync(
+    join(doctor.dir, 'config/shared.yaml'),
+    config.replace(/^stores: \{/m, `stores: { redis: "\${REDIS_URL}",`),
+  )
+  const asked = (REDIS_URL: string) => doctor(['--config', 'config/shared.yaml'], { REDIS_URL })
+  t.match((await asked(server.address)).out, /^ok {4}stores\.redis: answers$/m)
+  const wrong = await asked(`redis://127.0.0.1:${CLOSED_PORT}`)
+  t.match([wrong.code, wrong.out], [0, /^warn {2}stores\.redis: connect ECONNREFUSED \S+; correct that/m])
 })
 
 t.test('colours are for terminals, and NO_COLOR turns them off', async t => {
