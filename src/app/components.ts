@@ -130,7 +130,7 @@ export async function createComponents(
   opened = stores
   cleanup.add(() => stores.close())
   const keyring = new Keyring({ given: env.GATEWAY_MASTER_KEY, file: keyFile(database) })
-  await refuseForeignKeys(stores.policies.masterKeys, keyring.versions.join(','), env.GATEWAY_LOST_MASTER_KEY)
+  await refuseForeignKeys(stores.policies.masterKeys, keyring, env.GATEWAY_LOST_MASTER_KEY)
   await reportMissingKeys(stores.policies.masterKeys, () => keyring.versions, log)
   const lag = new Lag()
   cleanup.add(() => lag.close())

@@ -1,5 +1,6 @@
 /** Compares the master keys with the stored values at the start. */
 import { type Log, type MasterKeyStore, type SealedKind, StoreError } from '../core/ports.ts'
+import type { Keyring } from '../stores/keyring.ts'
 
 const VALUES: Readonly<Record<SealedKind, string>> = {
   provider_keys: 'provider keys',
@@ -32,14 +33,16 @@ export async function reportMissingKeys(
  */
 export async function refuseForeignKeys(
   masterKeys: Pick<MasterKeyStore, 'foreign'>,
-  own: string,
+  keyring: Pick<Keyring, 'isNew' | 'versions' | 'discard'>,
   givenUp: string | undefined,
 ): Promise<void> {
   const missing = await masterKeys.foreign(givenUp)
   if (missing === undefined) return
+  if (keyring.isNew) keyring.discard()
+  const own = keyring.isNew ? 'none' : `${keyring.versions.join(',')} in its place`
   throw new StoreError(
-    `The database is sealed under the master key ${missing}, and this process has ${own} in its place. Set GATEWAY_MASTER_KEY ` +
-      'as the other nodes have it, or put the master.key that belongs to the database back. Where keys are being replaced, ' +
+    `The database is sealed under the master key ${missing}, and this process has ${own}. Set GATEWAY_MASTER_KEY ` +
+      'as the other nodes have it, or put the master.key that belongs to the database into the folder of the data. Where keys are being replaced, ' +
       `put the missing one behind the new one. If it is lost, set GATEWAY_LOST_MASTER_KEY=${missing}: what it seals stays unreadable.`,
   )
 }

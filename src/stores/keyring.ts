@@ -70,11 +70,14 @@ interface KeyringOptions {
 export class Keyring {
   readonly #options: KeyringOptions
   #keys: readonly MasterKey[]
+  /** Whether this process has made the file. */
+  readonly isNew: boolean
 
   /** Throws a KeyringError that says what to do. */
   constructor(options: KeyringOptions) {
     this.#options = options
-    if (given(options).length === 0 && !existsSync(options.file)) makeFile(options.file)
+    this.isNew = given(options).length === 0 && !existsSync(options.file)
+    if (this.isNew) makeFile(options.file)
     this.#keys = this.#read()
   }
 
@@ -86,6 +89,11 @@ export class Keyring {
   /** Versions that can be opened, newest first. */
   get versions(): readonly string[] {
     return this.#keys.map(({ version }) => version)
+  }
+
+  /** Removes the file of a new key, which has sealed nothing. */
+  discard(): void {
+    unlinkSync(this.#options.file)
   }
 
   /** Keys derived for `purpose` from all master keys, newest first. */
