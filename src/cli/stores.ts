@@ -103,7 +103,10 @@ export function addCopy(program: Command, open: Open): void {
       const rows = await copyStores({ sqlite: resolve(io.cwd, from) }, { postgres: to }, (table, done, all) => {
         if (!json) io.err(`${table}: ${done} of ${all} rows\n`)
       })
-      print({ rows }, () => 'copied; the books agree. Gateways on PostgreSQL need the same master key\n')
+      print({ rows }, () => {
+        const keys = printable(resolve(io.cwd, dirname(from), 'master.key'))
+        return `copied; the books agree. Set GATEWAY_MASTER_KEY of each node as it was, or to what ${keys} holds\n`
+      })
     })
 }
 
