@@ -1,7 +1,7 @@
 /** `auth` of a provider's file → the auth scheme of its requests, and its credentials. */
 import { isDeepStrictEqual } from 'node:util'
 import { type Auth, type Credential, REGION } from '../core/provider-settings.ts'
-import { isObject, listIn } from '../json/json.ts'
+import { isObject, listIn, objectIn } from '../json/json.ts'
 import { awsKeys, type Parsed, serviceAccount } from '../secrets/credential.ts'
 import { type ConfigFile, fingerprint } from './file.ts'
 import type { CredentialEntry, ProviderFile } from './schemas/provider.ts'
@@ -84,7 +84,7 @@ export const schemeOf = (value: ProviderFile): Auth['scheme'] => entriesOf(value
 /** Paths of all secrets that a manifest may have, in values that were not checked. */
 export function secretPaths(value: unknown): Path[] {
   const { auth } = value as { auth?: unknown }
-  const { secrets } = isObject(auth) ? auth : {}
+  const { secrets } = objectIn(auth)
   const listed = (list: unknown, at: Path) =>
     // A text in the place of an entry was meant to be one.
     listIn(list).map((entry, index) => (isObject(entry) ? [...at, index, 'secret'] : [...at, index]))

@@ -2,6 +2,7 @@
 import type { Endpoint } from '../core/endpoint.ts'
 import type { FilterFactory } from '../core/filter.ts'
 import type { JsonSchema } from '../core/schema.ts'
+import { isObject } from '../json/json.ts'
 import { examples, type Unit, units } from '../validation/units.ts'
 import type { Registries } from './registries.ts'
 import { gatewayFile } from './schemas/gateway.ts'
@@ -86,9 +87,9 @@ function forEditors(schema: JsonSchema): JsonSchema {
   const plain = {
     ...rest,
     ...(unit !== undefined && quantity(unit as Unit)),
-    ...(isSchema(properties) && { properties: mapValues(properties as Record<string, JsonSchema>, forEditors) }),
-    ...(isSchema(items) && { items: forEditors(items) }),
-    ...(others !== undefined && { additionalProperties: isSchema(others) ? forEditors(others) : others }),
+    ...(isObject(properties) && { properties: mapValues(properties as Record<string, JsonSchema>, forEditors) }),
+    ...(isObject(items) && { items: forEditors(items) }),
+    ...(others !== undefined && { additionalProperties: isObject(others) ? forEditors(others) : others }),
     ...(Array.isArray(anyOf) && { anyOf: each(anyOf) }),
     ...(Array.isArray(oneOf) && { oneOf: each(oneOf) }),
   }
@@ -112,7 +113,7 @@ function referable(schema: JsonSchema): JsonSchema {
 /** Replaces the schema of property `name` in every object that has it. */
 function everywhere(schema: JsonSchema, name: string, by: JsonSchema): JsonSchema {
   const { properties, items } = schema
-  const inner = isSchema(properties)
+  const inner = isObject(properties)
     ? mapValues(properties as Record<string, JsonSchema>, (value, key) =>
         key === name ? by : everywhere(value, name, by),
       )
@@ -120,7 +121,7 @@ function everywhere(schema: JsonSchema, name: string, by: JsonSchema): JsonSchem
   return {
     ...schema,
     ...(inner && { properties: inner }),
-    ...(isSchema(items) && { items: everywhere(items, name, by) }),
+    ...(isObject(items) && { items: everywhere(items, name, by) }),
   }
 }
 
@@ -128,9 +129,6 @@ const withProperties = (schema: JsonSchema, properties: Readonly<Record<string, 
   ...schema,
   properties: { ...(schema.properties as object), ...properties },
 })
-
-const isSchema = (value: unknown): value is JsonSchema =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const mapValues = <V, W>(
   map: Readonly<Record<string, V>>,

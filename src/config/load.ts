@@ -2,7 +2,7 @@
 import type { Dirent } from 'node:fs'
 import { readdir, realpath } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
-import { isObject } from '../json/json.ts'
+import { objectIn } from '../json/json.ts'
 import { secretPaths } from './auth.ts'
 import { filesOfEgress } from './egress.ts'
 import { withEnvironment } from './environment.ts'
@@ -65,7 +65,7 @@ export function loadGateway(path: string, options: LoadOptions): Promise<ConfigF
 function gatewayReader(options: LoadOptions) {
   const { env, secrets: reader } = options
   const prepare = async (plain: unknown, source: Source, folder: string) => {
-    if (reader) await configureReader(isObject(plain) ? plain : {}, source, { folder, env, reader })
+    if (reader) await configureReader(objectIn(plain), source, { folder, env, reader })
   }
   const adapt = (value: GatewayFile) => withEnvironment(value, env)
   return new FileReader(gatewayFile, options, { adapt, named: filesOfEgress, ...(reader && { prepare }) })

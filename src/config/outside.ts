@@ -1,6 +1,6 @@
 /** References such as `${exec:NAME}`: what they name is neither a variable nor a file, and a `SecretReader` reads it. */
 import { type Schema, s } from '../core/schema.ts'
-import { isObject } from '../json/json.ts'
+import { isObject, objectIn } from '../json/json.ts'
 import type { Egress } from '../lib/egress.ts'
 import { MASK } from '../secrets/mask.ts'
 import { withContents } from './contents.ts'
@@ -80,7 +80,7 @@ export async function configureReader(
   source: Source,
   { folder, env, reader }: { readonly folder: string; readonly env: Env; readonly reader: SecretReader },
 ): Promise<void> {
-  const section = isObject(secrets) ? secrets : {}
+  const section = objectIn(secrets)
   const { exec, ...rest } = section
   const inner = await resolveReferences(source.text, folder, env)
   const entry = <T>(key: string, schema: Schema<T>, values: object, references: References = inner): T => {

@@ -1,6 +1,7 @@
 /** `extends: packaged`: own files add to the packaged catalogue and override it. */
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { isObject, type Json } from '../json/json.ts'
 import { unknownName } from '../lib/nearest.ts'
 import type { ConfigFile } from './file.ts'
 import { parseFile } from './large.ts'
@@ -59,34 +60,31 @@ function mergedManifest(own: Values, packaged: Values): Values {
   const merged = merge(below, rest)
   if (own.auth !== undefined) merged.auth = mergedAuth(own.auth, below.auth)
   if (!Array.isArray(given) || !Array.isArray(base)) return { ...merged, models: own.models ?? base }
-  const byModel = new Map(base.filter(isValues).map(entry => [entry.model, entry]))
-  const models = given.map(entry => (isValues(entry) ? merge(byModel.get(entry.model) ?? {}, entry) : entry))
-  const named = new Set(given.filter(isValues).map(({ model }) => model))
-  return { ...merged, models: [...models, ...base.filter(entry => !isValues(entry) || !named.has(entry.model))] }
+  const byModel = new Map(base.filter(isObject).map(entry => [entry.model, entry]))
+  const models = given.map(entry => (isObject(entry) ? merge(byModel.get(entry.model) ?? {}, entry) : entry))
+  const named = new Set(given.filter(isObject).map(({ model }) => model))
+  return { ...merged, models: [...models, ...base.filter(entry => !isObject(entry) || !named.has(entry.model))] }
 }
 
 /** Several credentials replace the packaged one, and are used as it is. */
 function mergedAuth(own: unknown, packaged: unknown): unknown {
-  if (!isValues(packaged)) return own
+  if (!isObject(packaged)) return own
   const { secret, ...use } = packaged
   if (Array.isArray(own))
-    return own.map(entry => (isValues(entry) && entry.scheme === undefined ? merge(use, entry) : entry))
-  if (!isValues(own)) return own
+    return own.map(entry => (isObject(entry) && entry.scheme === undefined ? merge(use, entry) : entry))
+  if (!isObject(own)) return own
   return merge(own.secrets === undefined || secret === undefined ? packaged : use, own)
 }
 
-type Values = Readonly<Record<string, unknown>>
-
-const isValues = (value: unknown): value is Values =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
+type Values = Readonly<Json>
 
 /** New mappings of both; `over` wins. */
-function merge(under: Values, over: Values): Record<string, unknown> {
-  const all: Record<string, unknown> = { ...under }
+function merge(under: Values, over: Values): Json {
+  const all: Json = { ...under }
   for (const [key, value] of Object.entries(over)) {
     const below = Object.hasOwn(under, key) ? under[key] : undefined
     // A price is one statement: rates of two lists make no third one.
-    all[key] = key !== 'pricing' && isValues(value) && isValues(below) ? merge(below, value) : value
+    all[key] = key !== 'pricing' && isObject(value) && isObject(below) ? merge(below, value) : value
   }
   return all
 }
@@ -99,7 +97,7 @@ export async function packagedManifest(
   plain: unknown,
   source: Source,
 ): Promise<{ text: string; values: Values } | undefined> {
-  if (!isValues(plain) || plain.extends !== 'packaged') return undefined
+  if (!isObject(plain) || plain.extends !== 'packaged') return undefined
   const names = (await readdir(PACKAGED.providers))
     .filter(name => name.endsWith('.yaml'))
     .map(name => name.slice(0, -5))

@@ -23,6 +23,9 @@ export const indexIn = (value: unknown): number | undefined =>
 export const countIn = (value: unknown): number | undefined =>
   typeof value === 'number' && value >= 0 && value < Infinity ? Math.ceil(value) : undefined
 
+/** An object; empty for any other value. */
+export const objectIn = (value: unknown): Json => (isObject(value) ? value : {})
+
 /** A list; empty for any other value. */
 export const listIn = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 

@@ -1,6 +1,7 @@
 /** Protocol revisions: those that begin with `initialize`, and 2026-07-28, whose requests are self-contained. */
 import type { Exchange } from '../core/exchange.ts'
-import { codes, type Id, isObject, type Params, type RpcAnswer, type RpcRequest, rpcError } from './message.ts'
+import { isObject, objectIn } from '../json/json.ts'
+import { codes, type Id, type Params, type RpcAnswer, type RpcRequest, rpcError } from './message.ts'
 
 /** The revision without a handshake. */
 const MODERN = '2026-07-28'
@@ -99,6 +100,6 @@ export function modernAnswer(answer: RpcAnswer, { method }: RpcRequest, info: Se
 }
 
 const completed = (result: Params, info: ServerInfo): Params => {
-  const meta = isObject(result._meta) ? result._meta : {}
+  const meta = objectIn(result._meta)
   return { resultType: 'complete', ...result, _meta: { ...meta, [`${META}serverInfo`]: info } }
 }

@@ -1,4 +1,5 @@
 /** Messages of JSON-RPC 2.0 as MCP uses them, and the check of their envelope. */
+import { isObject } from '../json/json.ts'
 import { GatewayError } from '../lib/error.ts'
 
 /** The id of a request; a message without one is a notification. */
@@ -63,10 +64,6 @@ export const rpcError = (
 
 /** An error that the SDK answers with this code and message. */
 export const failure = (code: number, message: string): Error => Object.assign(new Error(message), { code })
-
-/** Whether a value is a JSON object. */
-export const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const invalid = (message: string, id: Id | null = null) => rpcError(400, message, { code: codes.invalidRequest, id })
 

@@ -1,18 +1,10 @@
 /** Answers a POST to `/mcp`: versions, methods, tools. */
 import { validator } from '../codecs/validate.ts'
 import type { Exchange } from '../core/exchange.ts'
+import { isObject } from '../json/json.ts'
 import { asError, GatewayError } from '../lib/error.ts'
 import { discovery, infoOf, isModern, isModernMethod, modernAnswer } from './eras.ts'
-import {
-  codes,
-  failure,
-  isObject,
-  type Params,
-  type RpcAnswer,
-  type RpcRequest,
-  requestOf,
-  rpcError,
-} from './message.ts'
+import { codes, failure, type Params, type RpcAnswer, type RpcRequest, requestOf, rpcError } from './message.ts'
 import type { Handlers } from './protocol.ts'
 import { type Scope, scopes, type Tool, type ToolContext, type ToolResult, toolError } from './tool.ts'
 import { tools } from './tools/index.ts'

@@ -1,6 +1,7 @@
 /** The OpenAPI document of the public API: endpoints as they are served, with the schemas that check their requests. */
 import type { Endpoint } from '../core/endpoint.ts'
 import type { JsonSchema, Schema } from '../core/schema.ts'
+import { isObject } from '../json/json.ts'
 import { errorAnswer, errorName, knownStatuses } from './errors.ts'
 import { answerHeaders, answerHeadersOf, headersOf } from './parameters.ts'
 import { binary, type Example, nameOf, type Parameter, type Row } from './row.ts'
@@ -30,10 +31,10 @@ class Components {
     const plain: Record<string, unknown> = rest
     if (Array.isArray(required) && required.length > 0) plain.required = required
     if (others === false) plain.additionalProperties = false
-    else if (isSchema(others)) plain.additionalProperties = this.of(others)
-    if (isSchema(json.items)) plain.items = this.of(json.items)
-    if (isSchema(json.not)) plain.not = this.of(json.not)
-    if (isSchema(json.properties)) {
+    else if (isObject(others)) plain.additionalProperties = this.of(others)
+    if (isObject(json.items)) plain.items = this.of(json.items)
+    if (isObject(json.not)) plain.not = this.of(json.not)
+    if (isObject(json.properties)) {
       plain.properties = Object.fromEntries(
         Object.entries(json.properties).map(([name, member]) => [name, this.of(member as JsonSchema)]),
       )
@@ -45,9 +46,6 @@ class Components {
     return plain
   }
 }
-
-const isSchema = (value: unknown): value is JsonSchema =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Facts of the process that the document depends on. */
 export interface Settings {

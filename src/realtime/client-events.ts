@@ -1,7 +1,7 @@
 /** Events of clients: most are passed on, some are changed, and some cost money. */
 import type { Mapping } from '../core/translator.ts'
 import { MAX_OUTPUT_TOKENS } from '../core/usage.ts'
-import { isObject, type Json, listIn } from '../json/json.ts'
+import { isObject, type Json, listIn, objectIn } from '../json/json.ts'
 import { CALL_BOUNDS, MAX_LEVELS } from '../json/shape.ts'
 import { bytesPerSecond, type Conversation, secondsOf } from './conversation.ts'
 import { checkImages, EventError, idOf, newEventId, type RealtimeEvent } from './events.ts'
@@ -84,7 +84,7 @@ export class ClientEvents {
   /** The response that a `response.create` asks for. */
   planned({ response }: Readonly<Json>): PlannedResponse {
     const { settings } = this
-    const own: Readonly<Json> = isObject(response) ? response : {}
+    const own: Readonly<Json> = objectIn(response)
     const { maxOutput, contextLength = MAX_OUTPUT_TOKENS } = this.#context.target.mapping
     const asked = own.max_output_tokens === undefined ? settings.maxOutput : tokensOf(own.max_output_tokens)
     const most = Math.min(asked ?? Number.POSITIVE_INFINITY, maxOutput ?? contextLength)
@@ -225,7 +225,7 @@ export class ClientEvents {
 
 /** A `response.create` with a lower limit of its output. */
 export function limited(event: Readonly<Json>, tokens: number): Readonly<Json> {
-  const own = isObject(event.response) ? event.response : {}
+  const own = objectIn(event.response)
   return { ...event, response: { ...own, max_output_tokens: tokens } }
 }
 

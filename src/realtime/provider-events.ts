@@ -1,7 +1,7 @@
 /** Events of providers: most are passed on, some change the session, and some are charged for. */
 
 import type { Message } from '../core/message-socket.ts'
-import { isObject, type Json } from '../json/json.ts'
+import { type Json, objectIn } from '../json/json.ts'
 import { keyWithin } from '../json/text-key.ts'
 import { asError, type GatewayError } from '../lib/error.ts'
 import { type Mask, PiecewiseMasks } from '../secrets/mask.ts'
@@ -44,7 +44,7 @@ const MAX_DELTAS = 64
 /** Characters of a name that is kept as it is, and not as its hash: a provider's may be as long as a message. */
 const MAX_NAME = 128
 
-const responseIn = ({ response }: RealtimeEvent): Json => (isObject(response) ? response : {})
+const responseIn = ({ response }: RealtimeEvent): Json => objectIn(response)
 
 /** Reads the events of one provider; responses and transcripts are settled here. */
 export class ProviderEvents {
@@ -195,14 +195,14 @@ export class ProviderEvents {
   }
 
   async #providerError(event: RealtimeEvent): Promise<string | undefined> {
-    const error: Json = isObject(event.error) ? event.error : {}
+    const error: Json = objectIn(event.error)
     const { event_id: id, code } = error
     const of = typeof id === 'string' && id !== '' ? id : undefined
     const update = this.#events.updateRefused(of)
     if (of !== undefined || code === 'conversation_already_has_active_response') this.#responses.refused(of)
     if (of !== undefined || code === 'input_audio_buffer_commit_empty') this.#events.commitRefused(of)
     const clean = withShownError({ ...event, error }, this.#context.target)
-    const said = isObject(clean.error) ? clean.error : {}
+    const said = objectIn(clean.error)
     const shown = JSON.stringify({ ...clean, error: { ...said, event_id: this.#events.clientIdOf(of) } })
     if (!update?.isOwn) return shown
     // Without the update the provider would create responses that no money is held for.

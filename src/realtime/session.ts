@@ -3,7 +3,7 @@
 import type { Message, MessageSocket } from '../core/message-socket.ts'
 import type { ProviderSocket } from '../core/ports.ts'
 import type { RealtimeOptions, SessionCharges } from '../core/realtime.ts'
-import { isObject, type Json } from '../json/json.ts'
+import { type Json, objectIn } from '../json/json.ts'
 import { asError, errors, type GatewayError } from '../lib/error.ts'
 import type { MemoryLease } from '../limits/memory.ts'
 import { Channel, type ReadRates } from './channel.ts'
@@ -98,7 +98,7 @@ export class Session {
       mapping.contextLength ?? mapping.model.contextLength,
       mapping.model.imageTokens,
     )
-    const opened = isObject(created.event.session) ? created.event.session : {}
+    const opened = objectIn(created.event.session)
     const { session, settings } = first
     const eventId = newEventId()
     this.#events = new ClientEvents(context, conversation, settings, eventId)

@@ -4,7 +4,7 @@ import { namesOf } from '../core/offer.ts'
 import type { Mapping, Provider, Target } from '../core/translator.ts'
 import { estimateTokens, textSize } from '../core/usage.ts'
 import type { RealtimeForm } from '../core/wire.ts'
-import { isObject, type Json, listIn } from '../json/json.ts'
+import { isObject, type Json, listIn, objectIn } from '../json/json.ts'
 import { bytesPerSecond } from './conversation.ts'
 import { EventError } from './events.ts'
 
@@ -92,7 +92,7 @@ export function firstUpdate(
     const given = audioOf(created).input.turn_detection
     const detection = given === null ? null : withoutAnswers(isObject(given) ? given : { type: 'server_vad' }, context)
     session.audio = {
-      ...(isObject(session.audio) ? session.audio : {}),
+      ...objectIn(session.audio),
       input: { ...input, turn_detection: detection },
     }
   }
@@ -229,6 +229,6 @@ export const hasAudioOf = ({ output_modalities: modalities }: Readonly<Json>): b
 
 /** Returns the audio part of a session's or a response's settings. */
 export function audioOf({ audio }: Readonly<Json>): { input: Json; output: Json } {
-  const { input, output } = isObject(audio) ? audio : {}
-  return { input: isObject(input) ? input : {}, output: isObject(output) ? output : {} }
+  const { input, output } = objectIn(audio)
+  return { input: objectIn(input), output: objectIn(output) }
 }

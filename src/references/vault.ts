@@ -5,7 +5,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { VaultSettings } from '../config/schemas/secrets.ts'
-import { isObject } from '../json/json.ts'
+import { isObject, objectIn } from '../json/json.ts'
 import { knowSecrets } from '../secrets/known.ts'
 import { type EndpointAnswer, type EndpointRequest, fieldsOf } from '../upstream/auth/endpoint.ts'
 import { answerOf, type ManagerContext, managerError, type ReadSecret } from './manager.ts'
@@ -66,7 +66,7 @@ class VaultClient {
     const { status, text } = await this.#get(`sys/internal/ui/mounts/${path}`)
     const { data } = fieldsOf(text)
     if (status !== 200 || !isObject(data) || typeof data.path !== 'string') return undefined
-    const { version: told } = isObject(data.options) ? data.options : {}
+    const { version: told } = objectIn(data.options)
     return { path: data.path, version: String(told) === '2' ? 2 : 1 }
   }
 

@@ -3,14 +3,7 @@
 /** A section of a YAML file. */
 export type Section = Readonly<Record<string, unknown>>
 
-export const isSection = (value: unknown): value is Section =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-/** Empty for anything else. */
-export const sectionOf = (value: unknown): Section => (isSection(value) ? value : {})
-/** Empty for anything else. */
-export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
-/** Undefined for an empty text and anything else. */
-export const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value ? value : undefined)
+export { isObject as isSection, listIn as listOf, objectIn as sectionOf, textIn as textOf } from '../../json/json.ts'
 
 /** A name of a model in printable ASCII, where marks, emoji, dashes, quotes and outer spaces are all that is not. */
 export const plainName = (name: string): string =>

@@ -1,7 +1,7 @@
 /** Reads price lists of others: models.dev's api.json, and LiteLLM's file of prices and sizes. */
 import type { tokenPriceKeys } from '../../config/schemas/pricing.ts'
 import { formatDecimal } from '../../core/money.ts'
-import { isObject, type Json } from '../../json/json.ts'
+import { isObject, type Json, objectIn } from '../../json/json.ts'
 import { Failure } from '../io.ts'
 
 export type TokenKey = (typeof tokenPriceKeys)[number]
@@ -151,9 +151,9 @@ function ofModelsDev(provider: string, { models }: Json, today: string): Listed[
   if (!isObject(models)) return []
   return Object.entries(models).flatMap(([id, model]) => {
     if (!isObject(model)) return []
-    const cost = isObject(model.cost) ? model.cost : {}
-    const limit = isObject(model.limit) ? model.limit : {}
-    const modalities = isObject(model.modalities) ? model.modalities : {}
+    const cost = objectIn(model.cost)
+    const limit = objectIn(model.limit)
+    const modalities = objectIn(model.modalities)
     const input = texts(modalities.input)
     const isEmbedding = /embed/i.test(id)
     const isText = texts(modalities.output).includes('text') || modalities.output === undefined

@@ -2,7 +2,7 @@
 
 import type { ChatRequest, Message } from '../../core/chat-request.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import { isObject, type Json, listIn, textIn } from '../../json/json.ts'
+import { isObject, type Json, listIn, objectIn, textIn } from '../../json/json.ts'
 import { Count } from '../../json/shape.ts'
 import { errors } from '../../lib/error.ts'
 import { resultText } from '../../wire/results.ts'
@@ -90,7 +90,7 @@ interface Tools {
 }
 
 function toolsOf({ tools: given, toolChoice }: Json, messages: readonly Message[]): Tools {
-  const choice: Json = isObject(toolChoice) ? toolChoice : {}
+  const choice: Json = objectIn(toolChoice)
   const isHidden = choice.type === 'none'
   const tools: Json[] = []
   const places: number[] = []
@@ -105,7 +105,7 @@ function toolsOf({ tools: given, toolChoice }: Json, messages: readonly Message[
     else if (!search) {
       search = { id: tool.id, name: textIn(tool.name) || 'web_search', query: queryOf(messages) }
       if (isHidden) continue
-      tools.push(searchToolOf(isObject(tool.args) ? tool.args : {}))
+      tools.push(searchToolOf(objectIn(tool.args)))
       places.push(i)
     }
   }

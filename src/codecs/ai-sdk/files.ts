@@ -1,7 +1,7 @@
 /** Files of a prompt and of results of tools, in the encodings of all versions. */
 
 import type { ContentPart } from '../../core/chat-request.ts'
-import { isObject, type Json, textIn } from '../../json/json.ts'
+import { isObject, type Json, objectIn, textIn } from '../../json/json.ts'
 import { audioType } from '../../media/audio-type.ts'
 import { isBase64, parseDataUrl } from '../../wire/wire.ts'
 import { audioFormatOf, textPart } from '../chat-parts.ts'
@@ -48,7 +48,7 @@ function mediaPart(source: Located, type: string, file: Json): ImageOrFile {
 }
 
 function imagePart(source: Located, type: string, options: Json): ImageOrFile {
-  const { imageDetail } = isObject(options.openai) ? options.openai : {}
+  const { imageDetail } = objectIn(options.openai)
   const detail = imageDetail === 'low' || imageDetail === 'high' || imageDetail === 'auto' ? imageDetail : undefined
   const url = 'url' in source ? source.url : `data:${imageType(type, source.base64)};base64,${source.base64}`
   return { type: 'image_url', image_url: detail ? { url, detail } : { url } }

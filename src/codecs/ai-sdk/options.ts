@@ -1,5 +1,5 @@
 /** `providerOptions` of a call, a message, a part or a tool. */
-import { isObject, type Json } from '../../json/json.ts'
+import { isObject, type Json, objectIn } from '../../json/json.ts'
 
 type CacheControl = { type: 'ephemeral'; ttl?: '5m' | '1h' }
 
@@ -7,12 +7,12 @@ type CacheControl = { type: 'ephemeral'; ttl?: '5m' | '1h' }
 export const OWN = 'gateway'
 
 /** Options by namespace; empty where they are missing or not an object. */
-export const optionsIn = ({ providerOptions: options }: Json): Json => (isObject(options) ? options : {})
+export const optionsIn = ({ providerOptions: options }: Json): Json => objectIn(options)
 
 /** Returns the options that an earlier answer stored on its part. */
 export function ownOf(holder: Json): Json {
   const own = optionsIn(holder)[OWN]
-  return isObject(own) ? own : {}
+  return objectIn(own)
 }
 
 /** Anthropic's cache mark; undefined where there is none, or one of another type. */

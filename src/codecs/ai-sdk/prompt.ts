@@ -1,7 +1,7 @@
 /** The prompt as chat messages. */
 
 import type { ContentPart, Message, ToolCall } from '../../core/chat-request.ts'
-import { isObject, type Json, listIn, textIn } from '../../json/json.ts'
+import { isObject, type Json, listIn, objectIn, textIn } from '../../json/json.ts'
 import type { Count } from '../../json/shape.ts'
 import { errors } from '../../lib/error.ts'
 import { carried, restore } from '../carried-reasoning.ts'
@@ -62,7 +62,7 @@ function withCacheControl(parts: Json[], message: Json): Json[] {
   const last = parts.at(-1)
   if (!last || !cacheControlOf(message) || cacheControlOf(last)) return parts
   const { anthropic } = message.providerOptions as Json
-  const own = isObject(last.providerOptions) ? last.providerOptions : {}
+  const own = objectIn(last.providerOptions)
   return parts.with(-1, { ...last, providerOptions: { ...own, anthropic } })
 }
 

@@ -1,5 +1,5 @@
 /** Search tools of providers: the gateway's own search stands for them. */
-import { isObject, type Json, listIn, textIn } from '../../json/json.ts'
+import { isObject, type Json, listIn, objectIn, textIn } from '../../json/json.ts'
 import type { SearchTool } from './call.ts'
 
 /** Ids of tools that search the web, by what they begin with. */
@@ -11,7 +11,7 @@ export const isSearch = (id: unknown): id is string => typeof id === 'string' &&
 
 /** The tool of a chat request, by the arguments of any of them. */
 export function searchToolOf(args: Json): Json {
-  const filters = isObject(args.filters) ? args.filters : isObject(args.sourcePolicy) ? args.sourcePolicy : {}
+  const filters = isObject(args.filters) ? args.filters : objectIn(args.sourcePolicy)
   const allowed = args.allowedDomains ?? filters.allowedDomains ?? args.includeDomains ?? filters.includeDomains
   const blocked =
     args.blockedDomains ??

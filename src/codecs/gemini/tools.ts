@@ -1,7 +1,7 @@
 /** Tools of a generateContent body, and which of them the model may or must use. */
 
 import type { ChatRequest, Tool } from '../../core/chat-request.ts'
-import { isObject, type Json, listIn } from '../../json/json.ts'
+import { isObject, type Json, listIn, objectIn } from '../../json/json.ts'
 import { textKey } from '../../json/text-key.ts'
 import { errors } from '../../lib/error.ts'
 import { jsonSchemaOf } from './json-schema.ts'
@@ -25,7 +25,7 @@ const EXCLUDED = 'excludeDomains'
  */
 export function ownTool({ tools, toolConfig }: Readonly<Json>): string | undefined {
   for (const [i, tool] of listIn(tools).entries()) {
-    for (const [name, options] of Object.entries(isObject(tool) ? tool : {})) {
+    for (const [name, options] of Object.entries(objectIn(tool))) {
       if (name === FUNCTIONS || !isObject(options)) continue
       const at = `tools[${i}].${name}`
       if (!SEARCHES.has(name)) return at

@@ -1,7 +1,7 @@
 /** Bytes of a Messages body that its providers read, and a chat request does not hold. */
 import type { ChatRequest } from '../../core/chat-request.ts'
 import { valueSize } from '../../core/usage.ts'
-import { isObject, type Json, listIn, textIn } from '../../json/json.ts'
+import { isObject, type Json, listIn, objectIn, textIn } from '../../json/json.ts'
 import { nativeSettings } from '../native-size.ts'
 
 /** `body` has passed the endpoint's schema, and `request` is its chat form. */
@@ -43,7 +43,7 @@ function inBlock(block: Json): number {
 
 /** A file has a title in a chat request, and no context. */
 function inDocument({ source, context }: Json): number {
-  const { type, content } = isObject(source) ? source : {}
+  const { type, content } = objectIn(source)
   if (type === 'text') return 0
   return type === 'content' ? inBlocks(content) : valueSize(context)
 }

@@ -1,6 +1,6 @@
 /** A call of a function or custom tool, under the client's name of the tool. */
 import type { ChoiceEvent, ToolEvent } from '../../core/event.ts'
-import { isObject, type Json } from '../../json/json.ts'
+import { isObject, type Json, objectIn } from '../../json/json.ts'
 import { Shape } from '../../json/shape.ts'
 import type { OpenItem, Place, Status } from './open-item.ts'
 import type { Known, ToolNames } from './tool-names.ts'
@@ -71,16 +71,15 @@ export class CallItem implements OpenItem {
   }
 
   #item(status: string, args: string): Json {
-    if (this.#searches) return { ...this.#head, arguments: objectIn(args), status }
+    if (this.#searches) return { ...this.#head, arguments: parsedObject(args), status }
     return { ...this.#head, ...(this.#custom ? { input: args } : { arguments: args }), status }
   }
 }
 
 /** Parses the arguments of a search; returns an empty object for anything but an object. */
-function objectIn(args: string): Json {
+function parsedObject(args: string): Json {
   try {
-    const parsed: unknown = JSON.parse(args)
-    return isObject(parsed) ? parsed : {}
+    return objectIn(JSON.parse(args))
   } catch {
     return {}
   }

@@ -1,7 +1,7 @@
 /** Reads what clients of LiteLLM send: a credential in its own header, tags, end users, and a model in the path. */
 import type { Exchange } from '../../core/exchange.ts'
 import { type EndUserOptions, type Labels, NO_LABELS } from '../../core/policy.ts'
-import { isObject, type Json } from '../../json/json.ts'
+import { isObject, type Json, objectIn } from '../../json/json.ts'
 import { Form } from '../../lib/body.ts'
 import { labelsOf } from '../../policy/labels.ts'
 
@@ -47,8 +47,8 @@ export function withModel(body: unknown, ex: Exchange): unknown {
 /** The labels of a request as LiteLLM reads them, besides those that every client may send. */
 export function labelsIn(ex: Exchange, body: unknown): Labels {
   const json = isObject(body) && !(body instanceof Form) ? body : {}
-  const own = isObject(json.litellm_metadata) ? json.litellm_metadata : {}
-  const metadata = isObject(json.metadata) ? json.metadata : {}
+  const own = objectIn(json.litellm_metadata)
+  const metadata = objectIn(json.metadata)
   const tags = { ...spendOf(ex, metadata), ...tagsOf(ex, [json.tags, metadata.tags, own.tags]) }
   const named = USER_HEADERS.map(name => ex.header(name)).find(Boolean)
   const user = named ?? json.user ?? (typeof own.user === 'string' ? own.user : undefined)
@@ -88,10 +88,10 @@ function tagsOf(ex: Exchange, lists: readonly unknown[]): Record<string, string>
 /** Metadata for LiteLLM's spend log: an object of the body, or JSON in a header. */
 function spendOf(ex: Exchange, { spend_logs_metadata: own }: Json): Json {
   const header = ex.header(SPEND_HEADER)
-  if (header === undefined) return isObject(own) ? own : {}
+  if (header === undefined) return objectIn(own)
   try {
     const value = JSON.parse(header) as unknown
-    return isObject(value) ? value : {}
+    return objectIn(value)
   } catch {
     return {}
   }

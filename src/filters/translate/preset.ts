@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Op, Ops } from '../../core/ops.ts'
 import type { Translator } from '../../core/translator.ts'
 import type { WireRequest } from '../../core/wire.ts'
-import { isObject, type Json } from '../../json/json.ts'
+import { isObject, type Json, objectIn } from '../../json/json.ts'
 import { replacedIn } from '../../routing/presets.ts'
 
 /** Writes a request to the provider's wire. */
@@ -33,7 +33,7 @@ function changedBody(own: Readonly<Json>, before: Readonly<Json>, after: Readonl
     const [old, next, given] = [before[name], after[name], own[name]]
     if (isDeepStrictEqual(old, next)) continue
     if (next === undefined) delete changed[name]
-    else if (isObject(next) && isObject(given)) changed[name] = changedBody(given, isObject(old) ? old : {}, next)
+    else if (isObject(next) && isObject(given)) changed[name] = changedBody(given, objectIn(old), next)
     else changed[name] = Array.isArray(given) ? addedTo(old, next, given) : next
   }
   return changed

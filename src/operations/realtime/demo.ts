@@ -1,7 +1,7 @@
 /** The simulated provider's sessions, which repeat their input in text and as a tone. */
 
 import type { SimulatedSession } from '../../core/operation.ts'
-import { isObject, type Json, listIn } from '../../json/json.ts'
+import { isObject, type Json, listIn, objectIn } from '../../json/json.ts'
 
 /** 24 kHz, 16 bits. */
 const BYTES_PER_SECOND = 48_000
@@ -44,7 +44,7 @@ export const demoSession: NonNullable<Readonly<Record<string, SimulatedSession>>
           if (isObject(event.session)) Object.assign(session, event.session)
           return send({ type: 'session.updated', event_id: id('event'), session })
         case 'conversation.item.create': {
-          const item = { ...(isObject(event.item) ? event.item : {}), id: id('item'), object: 'realtime.item' }
+          const item = { ...objectIn(event.item), id: id('item'), object: 'realtime.item' }
           said = textsOf(event.item).join(' ') || said
           return send({ type: 'conversation.item.added', event_id: id('event'), item })
         }
