@@ -129,7 +129,7 @@ export class RedisCounters implements Counters {
 
   /** Sends all places again, which a flushed or replaced server has lost. */
   refresh(): void {
-    this.#places.refresh()
+    void this.#places.refresh()
   }
 
   async #take(key: string, limit: number, windowMs: number): Promise<Quota> {

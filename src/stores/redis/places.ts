@@ -83,12 +83,10 @@ export class RedisPlaces {
     void this.#send(key, held)
   }
 
-  /** Sends all places again, which a flushed or replaced server has lost. */
-  refresh(): void {
-    for (const [key, held] of this.#held) {
-      held.known = -1
-      void this.#send(key, held)
-    }
+  /** Sends all places again, which a flushed or replaced server has lost: one key at a time, since they may be many. */
+  async refresh(): Promise<void> {
+    for (const held of this.#held.values()) held.known = -1
+    for (const [key, held] of this.#held) if (held.known < 0) await this.#send(key, held)
   }
 
   /** Sends until nothing is left, or a command fails. What could not be sent waits for the next refresh. */

@@ -231,6 +231,15 @@ t.test(
     await back(a.link)
     t.equal((await sent()) - before, 1, 'the place that Redis counted')
 
+    const keys = Array.from({ length: 200 }, (_, i) => `other running ${i}`)
+    for (const key of keys) t.ok(await a.counters.enter(key, 5))
+    const entered = await sent()
+    a.counters.refresh()
+    t.ok((await sent()) - entered < 10, 'other commands do not wait for a refresh')
+    while ((await sent()) - entered < keys.length);
+    for (const key of keys) a.counters.leave(key)
+    while ((await sent()) - entered < 2 * keys.length);
+
     await a.link.call(client => client.config('SET', 'maxmemory', '1'))
     a.late.count = 0
     t.ok(await a.counters.enter('org running', 5), 'a full Redis counts none')
