@@ -68,9 +68,10 @@ for (const [tenants, of] of [
       figure(t, { id, what: `${what} of ${of}, CPU of the node`, value: client * 1000, unit: 'µs' })
       figure(t, { id, what: `${what} of ${of}, CPU of the server`, value: server * 1000, unit: 'µs' })
     }
-    // Of CPU, so that what else the machine does counts little.
-    const value = 2000 / (settled.client + settled.server)
-    figure(t, { id, what: `settlements of ${of} that two cores have CPU for`, value, unit: 'per second' })
+    // Nodes have other machines. Its CPU alone counts, so that what else this machine does counts little.
+    const value = 2000 / settled.server
+    const room = `settlements of ${of} that PostgreSQL has CPU for on two cores`
+    figure(t, { id, what: room, value, unit: 'per second', atLeast: 12_000 })
     const [count] = await subject.rows<{ count: bigint }>('SELECT count(*) AS count FROM requests')
     t.equal(Number(count!.count), sent)
   })
