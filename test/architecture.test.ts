@@ -401,7 +401,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   alerts: 450,
   app: 3010,
   cli: 6160,
-  codecs: 10_900,
+  codecs: 10_810,
   compat: 750,
   config: 5480,
   core: 6350,

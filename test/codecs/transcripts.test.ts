@@ -1,7 +1,6 @@
 /** Transcripts in every format (docs/contributing/edge-cases.md#media M12). */
 import t from 'tap'
-import { written } from '../../src/codecs/transcript/formats.ts'
-import { clock, segmentsOf } from '../../src/codecs/transcript/times.ts'
+import { clock, segmentsOf, written } from '../../src/codecs/transcript/formats.ts'
 import { fileTypeOf } from '../../src/media/audio-type.ts'
 import type { Transcript, TranscriptionRequest } from '../../src/operations/transcriptions/request.ts'
 
