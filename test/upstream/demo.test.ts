@@ -1,6 +1,6 @@
 /** The demo provider's answers: derived from the request, whatever it holds. */
 import t from 'tap'
-import { answer, type DemoRequest, sample } from '../../src/operations/chat/simulated.ts'
+import { answer, type DemoRequest, sample } from '../../src/operations/chat/demo.ts'
 import { cpuMs } from '../helpers/cpu.ts'
 
 type Message = DemoRequest['messages'][number]
