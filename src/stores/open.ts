@@ -55,8 +55,7 @@ export const openRedis = async (address: string, options: RedisOptions): Promise
   (await import('./redis/index.ts')).openRedis(address, options)
 
 /** Rejects with the reason where the Redis at `address` cannot be used. */
-export const pingRedis = async (address: string): Promise<void> =>
-  (await import('./redis/client.ts')).pingRedis(address)
+export const pingRedis = async (address: string): Promise<void> => (await import('./redis/index.ts')).pingRedis(address)
 
 /** Copies a SQLite database into an empty PostgreSQL database. Rejects with a StoreError, and has copied nothing then. */
 export async function copyStores(

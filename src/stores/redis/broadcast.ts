@@ -6,8 +6,8 @@ import { CLOCK, type RedisClient, type RedisLink, Script } from './link.ts'
 const CHANNEL = `${PREFIX}:facts`
 /** Facts of a kind that are kept for nodes that start later; those that end first leave first. */
 const MAX_KEPT = 5000
-/** Facts of one answer: other commands wait while Redis gathers them. */
-const PIECE = 250
+/** Facts of one answer. Other commands wait while Redis gathers them. */
+const MAX_FACTS_PER_ANSWER = 250
 
 /** A fact in JSON, and for how long it holds; 0 for one that is not kept. */
 interface Fact {
@@ -29,7 +29,7 @@ end
 return redis.call('PUBLISH', ARGV[2], ARGV[3])`)
 
 const KEPT = new Script(`${CLOCK}
-local rows = redis.call('ZREVRANGEBYSCORE', KEYS[1], '+inf', now, 'WITHSCORES', 'LIMIT', ARGV[2], ${PIECE})
+local rows = redis.call('ZREVRANGEBYSCORE', KEYS[1], '+inf', now, 'WITHSCORES', 'LIMIT', ARGV[2], ${MAX_FACTS_PER_ANSWER})
 for i = 2, #rows, 2 do rows[i] = string.format('%.0f', rows[i] - now) end
 return rows`)
 
@@ -116,7 +116,7 @@ export class Broadcast {
         for (let at = 0; at < rows.length; at += 2) {
           facts.push({ fact: JSON.parse(rows[at]!), ttlMs: Number(rows[at + 1]) })
         }
-        isMore = rows.length === 2 * PIECE
+        isMore = rows.length === 2 * MAX_FACTS_PER_ANSWER
       }
       receive(facts.reverse(), false)
     }

@@ -1,7 +1,6 @@
 /** Makes clients of Redis whose commands fail at once while there is no connection. */
-import { setTimeout as wait } from 'node:timers/promises'
 import { Cluster, Redis } from 'ioredis'
-import { type RedisAddress, readRedisAddress } from './address.ts'
+import type { RedisAddress } from './address.ts'
 import type { RedisClient } from './link.ts'
 
 /** Limits of connecting and of the handshake. */
@@ -10,7 +9,6 @@ const HANDSHAKE_MS = 1000
 /** A socket that is silent for so long after a command is replaced. */
 const SILENCE_MS = 1000
 const MAX_RECONNECT_MS = 500
-const PING_MS = 3000
 
 const reconnectMs = (times: number): number => Math.min(MAX_RECONNECT_MS, 50 * times)
 
@@ -61,25 +59,5 @@ export function redisClient(address: RedisAddress): RedisClient {
         ...{ clusterRetryStrategy: retryStrategy, retryDelayOnFailover: 0, retryDelayOnClusterDown: 0 },
       })
     }
-  }
-}
-
-/** Connects once. Rejects with the reason where the Redis at `address` does not answer in time. */
-export async function pingRedis(address: string): Promise<void> {
-  const client = redisClient(readRedisAddress(address))
-  let reason: Error | undefined
-  client.on('error', (error: Error) => {
-    reason = error
-  })
-  const silence = wait(PING_MS, undefined, { ref: false }).then(() => {
-    throw new Error(`no answer within ${PING_MS} ms`)
-  })
-  try {
-    await Promise.race([client.connect().then(() => client.ping()), silence])
-  } catch (thrown) {
-    throw reason ?? thrown
-  } finally {
-    client.disconnect()
-    silence.catch(() => undefined)
   }
 }

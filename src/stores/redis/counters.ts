@@ -105,8 +105,7 @@ export class RedisCounters implements Counters {
   }
 
   take(key: string, limit: number, windowMs: number): Quota | Promise<Quota> {
-    const byShare = () => this.#own.take(key, this.#presence.share(limit), windowMs)
-    return this.#link.up ? this.#take(key, limit, windowMs).catch(byShare) : byShare()
+    return this.#link.up ? this.#take(key, limit, windowMs) : this.#takeByShare(key, limit, windowMs)
   }
 
   peek(key: string, limit: number, windowMs: number): Quota | Promise<Quota> {
@@ -133,9 +132,18 @@ export class RedisCounters implements Counters {
   }
 
   async #take(key: string, limit: number, windowMs: number): Promise<Quota> {
-    const quota = await this.#counted(key, limit, windowMs, 1)
-    if (quota.allowed) this.#own.take(key, limit, windowMs)
-    return quota
+    try {
+      const quota = await this.#counted(key, limit, windowMs, 1)
+      if (quota.allowed) this.#own.take(key, limit, windowMs)
+      return quota
+    } catch {
+      // The link counts the failure, and logs when the breaker opens.
+      return this.#takeByShare(key, limit, windowMs)
+    }
+  }
+
+  #takeByShare(key: string, limit: number, windowMs: number): Quota {
+    return this.#own.take(key, this.#presence.share(limit), windowMs)
   }
 
   async #reserve(key: string, limit: number, windowMs: number, units: number): Promise<Reservation> {

@@ -63,6 +63,18 @@ export interface RedisStores extends Probe {
   close(): Promise<void>
 }
 
+/** Rejects with the reason where the Redis at `address` cannot be used. */
+export async function pingRedis(address: string): Promise<void> {
+  const log = { debug() {}, info() {}, warn() {}, error() {} }
+  const link = new RedisLink(redisClient(readRedisAddress(address)), { log })
+  try {
+    await link.start()
+    await link.ping()
+  } finally {
+    link.close()
+  }
+}
+
 /** Throws a StoreError for a wrong address. An unreachable Redis keeps no node from starting. */
 export async function openRedis(address: string, options: RedisOptions): Promise<RedisStores> {
   const { log, observe, serves, living, replies, repliesPerOrganization } = options

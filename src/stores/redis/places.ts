@@ -56,7 +56,7 @@ export class RedisPlaces {
   readonly #link: RedisLink
   readonly #presence: Presence
   readonly #time: () => string
-  /** A key goes once nothing is held and Redis has that number. */
+  /** Loses a key once nothing is held and Redis counts nothing. */
   readonly #held = new Map<string, Held>()
 
   /** `time`: the clock of the scripts; empty for the server's. */
