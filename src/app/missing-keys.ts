@@ -42,7 +42,7 @@ export async function refuseForeignKeys(
   const own = keyring.isNew ? 'none' : `${keyring.versions.join(',')} in its place`
   throw new StoreError(
     `The database is sealed under the master key ${missing}, and this process has ${own}. Set GATEWAY_MASTER_KEY ` +
-      'as the other nodes have it, or put the master.key that belongs to the database into the folder of the data. Where keys are being replaced, ' +
-      `put the missing one behind the new one. If it is lost, set GATEWAY_LOST_MASTER_KEY=${missing}: what it seals stays unreadable.`,
+      'as the other nodes have it, or put the master.key that belongs to the database into the folder of the data. ' +
+      `Where keys are being replaced, put the missing one behind the new one. If it is lost, set GATEWAY_LOST_MASTER_KEY=${missing}: what it seals stays unreadable.`,
   )
 }
