@@ -115,7 +115,8 @@ export function nameOf(given: string | undefined): string {
 function boundKey({ ex }: OAuthContext, { method }: Described): string {
   const { principal } = ex.caller
   if (!principal) throw errors.noCredentials()
-  if (principal.kind !== 'key' || principal.session || principal.token) {
+  // The caller of a token has other rights than the key of its issuer, and an end.
+  if (principal.kind !== 'key' || principal.session || principal.token || principal.issuer !== undefined) {
     throw errors.invalidKey('it is not a regular API key, which client_credentials needs.')
   }
   if (method === 'none') throw invalid('A client with client_credentials must authenticate with a secret.')

@@ -160,6 +160,16 @@ t.test('a session that a token begins may ask', async t => {
   t.equal((await ask(sessionToken)).status, 200)
 })
 
+t.test('a token registers no client that would act for the key of its issuer', async t => {
+  const client = { grant_types: ['client_credentials'], token_endpoint_auth_method: 'client_secret_post' }
+  for (const role of ['developer', 'owner']) {
+    const authorization = `Bearer ${await token({ gateway_role: role })}`
+    const answer = await gateway.post('/oauth/register', client, { authorization })
+    t.equal(answer.status, 401, role)
+    t.match(await answer.json(), { error: 'invalid_client', error_description: /not a regular API key/ })
+  }
+})
+
 t.test('an issuer whose keys are known may be away, and may change them', async t => {
   provider.isAway = true
   t.equal((await ask(await token({ sub: 'bob' }))).status, 200)
