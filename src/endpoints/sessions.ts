@@ -4,6 +4,7 @@ import { json } from '../codecs/json.ts'
 import { validator } from '../codecs/validate.ts'
 import type { Endpoint } from '../core/endpoint.ts'
 import { formatMoney, parseMoney } from '../core/money.ts'
+import type { Principal } from '../core/ports.ts'
 import { value } from '../core/reply.ts'
 import { s } from '../core/schema.ts'
 import { errors } from '../lib/error.ts'
@@ -45,6 +46,7 @@ export const sessions: Endpoint = {
       maxSpend === undefined ? undefined : parseMoney(typeof maxSpend === 'string' ? maxSpend : fixed(maxSpend))
     const expiresAt = Math.min(now() + ttlSeconds * 1000, principal.expiresAt ?? Number.POSITIVE_INFINITY)
     const who = typeof customer === 'string' ? customer : customer.externalId
+    checkCustomer(principal, who)
     const { id, key } = await sessions.begin({ principal, customer: who, models, limit, expiresAt })
     return value({
       id,
@@ -54,6 +56,14 @@ export const sessions: Endpoint = {
       expiresAt: new Date(expiresAt).toISOString(),
     })
   },
+}
+
+/** Throws 403 where the caller's token names another end user: limits of one would end with a session of the next. */
+function checkCustomer({ endUser, member }: Principal, customer: string): void {
+  if (endUser === undefined || endUser === customer || member?.role !== 'developer') return
+  throw errors.forbidden(
+    `The token is of the end user "${endUser}". It begins sessions of that customer, with the role owner or admin of others, too.`,
+  )
 }
 
 /** Without an exponent, truncated to nano-USD. */

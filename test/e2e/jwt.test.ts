@@ -160,6 +160,17 @@ t.test('a session that a token begins may ask', async t => {
   t.equal((await ask(sessionToken)).status, 200)
 })
 
+t.test('a token begins sessions of others only as an owner or an admin', async t => {
+  const begin = async (customer: string, role: string | null) => {
+    const authorization = `Bearer ${await token({ gateway_role: role })}`
+    return gateway.post('/v1/sessions', { customer }, { authorization })
+  }
+  t.match(await refusal(await begin('carl', null)), /^403 permission_denied: .*"ann"/)
+  t.match(await refusal(await begin('carl', 'developer')), /^403 permission_denied: /)
+  t.equal((await begin('ann', null)).status, 200)
+  t.equal((await begin('carl', 'owner')).status, 200)
+})
+
 t.test('a token registers no client that would act for the key of its issuer', async t => {
   const client = { grant_types: ['client_credentials'], token_endpoint_auth_method: 'client_secret_post' }
   for (const role of ['developer', 'owner']) {
