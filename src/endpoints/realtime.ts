@@ -92,7 +92,8 @@ async function mint(ex: Exchange, services: Services): Promise<Reply> {
   checkTranscription(ex, session, targets)
   await checkMoney(principal, targets, services)
   const seconds = Math.min(LIFE.most, Math.max(LIFE.least, request.seconds ?? LIFE.usual))
-  const expiresAt = Math.floor(services.now() / 1000) + seconds
+  const ends = principal.expiresAt ?? Number.POSITIVE_INFINITY
+  const expiresAt = Math.floor(Math.min(services.now() + seconds * 1000, ends) / 1000)
   const { id, secret } = await services.realtimeSecrets.begin({
     principal,
     session: JSON.stringify(session),

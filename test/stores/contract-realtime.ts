@@ -30,6 +30,13 @@ export function realtimeContract(t: Test, make: MakeSubject): void {
     t.equal(await secrets.find(hashOf(secret)), undefined)
   })
 
+  t.test('a secret that the caller of a token begins is of the same end user', async t => {
+    const { secrets, principal, clock } = await begun(t)
+    const caller = { ...principal, issuer: 'https://login.example.com', endUser: 'ann' }
+    const { secret, id } = await secrets.begin({ principal: caller, session: '{}', expiresAt: clock.now + MINUTE })
+    t.match(await secrets.find(hashOf(secret)), { endUser: 'ann', realtime: { id, session: '{}' } })
+  })
+
   t.test('a secret ends with its key', async t => {
     const { secrets, principal, accounts, begin } = await begun(t)
     const { secret } = await begin()

@@ -1,6 +1,6 @@
 /** Rules of realtime client secrets that every store shares. */
 import { createHash, randomBytes } from 'node:crypto'
-import type { Principal, RealtimeGrant } from '../../core/ports.ts'
+import type { Principal } from '../../core/ports.ts'
 
 /** Live secrets of a key; those that end first make room. */
 export const MAX_SECRETS = 1000
@@ -17,9 +17,9 @@ export function newClientSecret(): { secret: string; hash: string; id: string } 
 /** Where a session's settings stand, so that no row can be passed off as another one. */
 export const placeOfSession = (hash: string): string => `realtime|${hash}`
 
-/** Whom a secret makes. */
-export const secretPrincipal = (principal: Principal, realtime: RealtimeGrant, expiresAt: number): Principal => ({
-  ...principal,
-  expiresAt: Math.min(principal.expiresAt ?? expiresAt, expiresAt),
-  realtime,
-})
+/** Whom a secret makes. `text`: the settings, and before them the end user whom the token of its maker names. */
+export function secretPrincipal(principal: Principal, id: string, text: string, expiresAt: number): Principal {
+  const [endUser, session] = text.startsWith('[') ? (JSON.parse(text) as [string, string]) : [undefined, text]
+  const ends = Math.min(principal.expiresAt ?? expiresAt, expiresAt)
+  return { ...principal, endUser, expiresAt: ends, realtime: { id, session } }
+}

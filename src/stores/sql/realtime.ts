@@ -44,8 +44,9 @@ export class SqlRealtimeSecrets implements RealtimeSecretStore {
 
   async begin({ principal, session, expiresAt }: Parameters<RealtimeSecretStore['begin']>[0]) {
     const { secret, hash, id } = newClientSecret()
-    const sealed = sealText(this.#options.keyring(), session, placeOfSession(hash))
-    const { keyId } = principal
+    const { keyId, endUser } = principal
+    const text = endUser === undefined ? session : JSON.stringify([endUser, session])
+    const sealed = sealText(this.#options.keyring(), text, placeOfSession(hash))
     await attempt(() =>
       this.#sql.transaction(async sql => {
         const now = this.#options.now()
@@ -63,8 +64,8 @@ export class SqlRealtimeSecrets implements RealtimeSecretStore {
       if (!row || row.expires_at <= this.#options.now()) return undefined
       const principal = await this.#keys.live(this.#sql, row.key_id)
       if (!principal) return undefined
-      const session = openText(this.#options.keyring(), row.session, placeOfSession(hash))
-      return secretPrincipal(principal, { id: row.id, session }, Number(row.expires_at))
+      const text = openText(this.#options.keyring(), row.session, placeOfSession(hash))
+      return secretPrincipal(principal, row.id, text, Number(row.expires_at))
     })
   }
 
