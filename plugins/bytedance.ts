@@ -2,6 +2,7 @@
 import {
   isObject,
   type Json,
+  objectIn,
   type Plugin,
   pathSegment,
   secondsFor,
@@ -66,7 +67,7 @@ const videos: Translator<'videos'> = {
       const answer = stateAnswer(body, target)
       const { content, usage, duration } = answer
       const url = isObject(content) ? textIn(content.video_url) : undefined
-      const tokens = isObject(usage) ? usage.completion_tokens : undefined
+      const tokens = objectIn(usage).completion_tokens
       return {
         state: jobState(answer.status),
         error: jobError(answer.error),

@@ -5,6 +5,7 @@ import {
   type EmbeddingRequest,
   type GatewayError,
   isObject,
+  objectIn,
   type Plugin,
   parseErrorBody,
   type RerankRequest,
@@ -41,9 +42,9 @@ function encodeRerank(
 }
 
 function readRanking(answer: unknown, estimated: number): Ranking {
-  const { results, meta } = isObject(answer) ? answer : {}
-  const { billed_units } = isObject(meta) ? meta : {}
-  const { search_units: units, input_tokens: tokens } = isObject(billed_units) ? billed_units : {}
+  const { results, meta } = objectIn(answer)
+  const { billed_units } = objectIn(meta)
+  const { search_units: units, input_tokens: tokens } = objectIn(billed_units)
   const request = countIn(units) || estimated
   const prompt = countIn(tokens)
   return { list: results, usage: prompt === undefined ? { request } : { request, prompt } }
@@ -95,10 +96,10 @@ function encodeEmbeddings(request: Readonly<EmbeddingRequest>, { mapping }: Targ
 const embeddingsDecoder = (target: Target, input?: Readonly<EmbeddingRequest>): Decoder =>
   new WholeDecoder(frame => {
     const answer = parsed(frame, boundsOf(input))
-    const lists = isObject(answer) ? answer.embeddings : undefined
+    const lists = objectIn(answer).embeddings
     if (!isObject(answer) || !isObject(lists)) throw errorIn(answer, 'vectors', target)
     const vectors = lists.float ?? lists.base64
-    const { billed_units: billed } = isObject(answer.meta) ? answer.meta : {}
+    const { billed_units: billed } = objectIn(answer.meta)
     const value = embeddingsOf(Array.isArray(vectors) ? vectors : [], vectorsWanted(input))
     return [...promptTokens(isObject(billed) && billed.input_tokens), { type: 'result', value }]
   })

@@ -1,7 +1,7 @@
 /** Jina's wires `jina.embeddings` and `jina.rerank` (docs/contributing/wire-sources.md#jina). */
 import {
   type EmbeddingRequest,
-  isObject,
+  objectIn,
   type Plugin,
   type RerankRequest,
   type Target,
@@ -34,8 +34,8 @@ function encodeRerank({ query, documents, top_n }: Readonly<RerankRequest>, { ma
 /** Other providers of this wire answer with a bare list, or with `data`; raw logits are accepted like probabilities. */
 function readRanking(answer: unknown): Ranking {
   if (Array.isArray(answer)) return { list: answer, usage: {} }
-  const { results, data, usage } = isObject(answer) ? answer : {}
-  const { total_tokens: tokens } = isObject(usage) ? usage : {}
+  const { results, data, usage } = objectIn(answer)
+  const { total_tokens: tokens } = objectIn(usage)
   return { list: results ?? data, usage: tokensIn(tokens) }
 }
 

@@ -7,6 +7,7 @@ import {
   errors,
   isObject,
   type Json,
+  objectIn,
   type Plugin,
   type Question,
   type Target,
@@ -31,10 +32,10 @@ function read(
   target: Target,
   { questions }: Readonly<DecisionRequest>,
 ): ReturnType<WholeDecoder['frame']> {
-  const given = isObject(answer) ? answer.answers : undefined
+  const given = objectIn(answer).answers
   if (!isObject(given)) throw errorIn(answer, 'answers', target)
   const { usage } = answer as Json
-  const { input_tokens, output_tokens } = isObject(usage) ? usage : {}
+  const { input_tokens, output_tokens } = objectIn(usage)
   const prompt = countIn(input_tokens)
   const answers = Object.entries(questions).map(([key, question]) => {
     const one = Object.hasOwn(given, key) ? given[key] : undefined
@@ -74,7 +75,7 @@ function decisionOf(key: string, question: Question, given: Json): Decision {
 
 /** Meaning of each level: from the answer, else from the question. */
 function legendOf(given: unknown, criteria: readonly unknown[]): Record<string, unknown> {
-  const legend = isObject(given) ? given : {}
+  const legend = objectIn(given)
   const meanings = criteria.map((own, level) => [level, Object.hasOwn(legend, level) ? legend[level] : own] as const)
   return Object.fromEntries(meanings)
 }
@@ -92,7 +93,7 @@ function confidenceOf(
 }
 
 function sharesOf(key: string, given: unknown, names: readonly string[]): Record<string, number> {
-  const shares = Object.entries(isObject(given) ? given : {})
+  const shares = Object.entries(objectIn(given))
   const strange = shares.find(([name]) => !names.includes(name))
   if (strange) throw wrong(key, 'has a probability of something that was no option')
   return Object.fromEntries(shares.map(([name, value]) => [name, share(key, 'probability', value)]))

@@ -1,7 +1,7 @@
 /** Voyage's wires `voyage.embeddings` and `voyage.rerank` (docs/contributing/wire-sources.md#voyage). */
 import {
   type EmbeddingRequest,
-  isObject,
+  objectIn,
   type Plugin,
   type RerankRequest,
   type Target,
@@ -44,8 +44,8 @@ function encodeRerank({ query, documents, top_n }: Readonly<RerankRequest>, { ma
 }
 
 function readRanking(answer: unknown): Ranking {
-  const { data, usage } = isObject(answer) ? answer : {}
-  const { total_tokens: tokens } = isObject(usage) ? usage : {}
+  const { data, usage } = objectIn(answer)
+  const { total_tokens: tokens } = objectIn(usage)
   return { list: data, usage: tokensIn(tokens) }
 }
 

@@ -1,10 +1,10 @@
 /** Token counts of the Messages wire as usage axes. */
-import { countIn, isObject, type Json, listIn, type Usage } from '../../src/plugin.ts'
+import { countIn, isObject, type Json, listIn, objectIn, type Usage } from '../../src/plugin.ts'
 import { type Counts, UsageReports, usageBesideCache, writtenTokens } from '../shared/usage-reports.ts'
 
 type Read = (counts: Json) => unknown
 
-const splitOf = ({ cache_creation: split }: Json): Json => (isObject(split) ? split : {})
+const splitOf = ({ cache_creation: split }: Json): Json => objectIn(split)
 
 /** Tells whether a block is the result of one of the provider's own tools, which its model reads next. */
 export const isOwnResult = ({ type }: Json): boolean => typeof type === 'string' && type.endsWith('_tool_result')
@@ -97,6 +97,6 @@ function partsOf({ iterations }: Json): Json[] {
 
 /** The served tier in the API's terms; undefined for tiers without an equivalent. */
 export function tierOf(report: unknown): string | undefined {
-  const tier = isObject(report) ? report.service_tier : undefined
+  const tier = objectIn(report).service_tier
   return tier === 'standard' ? 'default' : tier === 'priority' ? tier : undefined
 }

@@ -5,6 +5,7 @@ import {
   type Json,
   listIn,
   type Mapping,
+  objectIn,
   pathSegment,
   type Target,
   type WireRequest,
@@ -60,7 +61,7 @@ function withoutThinking(body: Readonly<Json>, input: Readonly<ChatRequest>, map
   if (isObject(thinking) && thinking.type === 'disabled') return body
   if (!isAdaptive(mapping)) return rest
   if (mustThink(input, mapping)) throw cannotForce(mapping, 'response_format')
-  const { effort, ...config } = isObject(body.output_config) ? body.output_config : {}
+  const { effort, ...config } = objectIn(body.output_config)
   // Some models accept their highest efforts only with thinking.
   const kept = effort === 'xhigh' || effort === 'max' ? config : body.output_config
   return { ...rest, thinking: { type: 'disabled' }, ...(kept !== undefined && { output_config: kept }) }

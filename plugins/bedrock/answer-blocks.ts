@@ -1,5 +1,5 @@
 /** Content blocks of an answer: the parts that are usable only together, calls, and blocks of a whole message. */
-import { type ChatRequest, entriesIn, isObject, type Json, type Target } from '../../src/plugin.ts'
+import { type ChatRequest, entriesIn, isObject, type Json, objectIn, type Target } from '../../src/plugin.ts'
 import { type OpenBlock, openBlock } from '../shared/claude/open-block.ts'
 
 /** The state of one content block between its start and its stop. */
@@ -51,7 +51,7 @@ export function piecesOf({ text, toolUse, reasoningContent: thought, citationsCo
   if (image) return { start: { image }, deltas: [{ image }] }
   if (isObject(thought)) {
     const { reasoningText: shown, redactedContent } = thought
-    const { text, signature } = isObject(shown) ? shown : {}
+    const { text, signature } = objectIn(shown)
     return { deltas: [{ reasoningContent: { text, signature, redactedContent } }] }
   }
   if (isObject(cited)) {

@@ -10,6 +10,7 @@ import {
   GatewayError,
   isObject,
   type Json,
+  objectIn,
   parseCalls,
   type ReasoningEvent,
   seal,
@@ -122,7 +123,7 @@ export class ConverseDecoder implements Decoder {
 
   #whole(payload: Json): Event[] {
     const { output } = payload
-    const message = isObject(output) ? output.message : undefined
+    const message = objectIn(output).message
     if (!isObject(message) || !Array.isArray(message.content)) {
       const error = errorOf(payload, this.#target)
       return this.#fail(error ?? errors.invalidAnswer('it is neither a message nor a readable error'))
@@ -147,7 +148,7 @@ export class ConverseDecoder implements Decoder {
   }
 
   #blockStart(index: number, start: unknown): Event[] {
-    const { toolUse, image } = isObject(start) ? start : {}
+    const { toolUse, image } = objectIn(start)
     if (isObject(image)) this.#gather(index).format = textIn(image.format)?.slice(0, MAX_FORMAT)
     if (!isObject(toolUse)) return []
     this.kept += weigh(toolUse)
@@ -243,8 +244,8 @@ export class ConverseDecoder implements Decoder {
   }
 
   #cite(block: number, { location, title }: Json): void {
-    const web = isObject(location) ? location.web : undefined
-    const url = isObject(web) ? web.url : undefined
+    const web = objectIn(location).web
+    const url = objectIn(web).url
     if (typeof url === 'string') this.#cited.cite(block, url, title)
   }
 
@@ -261,7 +262,7 @@ export class ConverseDecoder implements Decoder {
   /** Follows the stop reason, or sometimes precedes it; the later of the two ends the answer. */
   #report({ usage, serviceTier }: Json): Event[] {
     const events: Event[] = []
-    const counts = this.#usage.add(isObject(usage) ? usage : {}) ?? {}
+    const counts = this.#usage.add(objectIn(usage)) ?? {}
     this.#metadata = counts
     if (Object.keys(counts).length > 0) events.push({ type: 'usage', usage: counts })
     const tier = tierOf(serviceTier)

@@ -6,6 +6,7 @@ import {
   isObject,
   type Json,
   listIn,
+  objectIn,
   type WireFields,
 } from '../../src/plugin.ts'
 import { stopEnding } from '../shared/stops.ts'
@@ -68,6 +69,6 @@ function writtenFor(details: unknown, ttl: string): number | undefined {
 
 /** The served tier in the API's terms; undefined for tiers without an equivalent. */
 export function tierOf(report: unknown): string | undefined {
-  const type = isObject(report) ? report.type : undefined
+  const type = objectIn(report).type
   return type === 'default' || type === 'flex' || type === 'priority' ? type : undefined
 }

@@ -2,7 +2,7 @@
 import {
   type GatewayError,
   guessStatus,
-  isObject,
+  objectIn,
   readProviderError,
   type Target,
   textIn,
@@ -51,10 +51,10 @@ export function errorOf(
   target: Target,
   { status, named }: { status?: number; named?: string } = {},
 ): GatewayError | undefined {
-  const answer = isObject(body) ? body : {}
+  const answer = objectIn(body)
   const { message, code: reportedCode } = readProviderError(body) ?? {}
   const text = message ?? readProviderError({ message: textIn(answer.Message) })?.message
-  const inner = isObject(answer.Output) ? answer.Output.__type : undefined
+  const inner = objectIn(answer.Output).__type
   const type = typeOf(answer.__type ?? inner ?? named ?? reportedCode)
   if (text === undefined && type === undefined && named === undefined) return undefined
   const reported = { message: shown(text ?? `the provider reported ${type ?? 'an error'}`), type }

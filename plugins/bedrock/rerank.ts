@@ -1,5 +1,5 @@
 /** Bedrock's rerank wire, `bedrock.rerank`, of its agent runtime (docs/contract.md#rerank). */
-import { isObject, type RerankRequest, type Target, type WireRequest } from '../../src/plugin.ts'
+import { objectIn, type RerankRequest, type Target, type WireRequest } from '../../src/plugin.ts'
 import { type Ranking, rerankWire } from '../shared/rerank.ts'
 
 const REGION = /\.([a-z]{2}(?:-[a-z]+)+-\d)\.amazonaws\./
@@ -34,7 +34,7 @@ function arnOf({ mapping: { externalId }, region, provider, baseUrl = provider.b
 
 /** Answers count nothing. */
 function read(answer: unknown, units: number): Ranking {
-  const { results } = isObject(answer) ? answer : {}
+  const { results } = objectIn(answer)
   return { list: results, usage: { request: units } }
 }
 

@@ -3,6 +3,7 @@ import {
   isObject,
   listIn,
   needsSpeakers,
+  objectIn,
   type Target,
   type Transcript,
   type TranscriptionRequest,
@@ -34,13 +35,13 @@ function encode(request: Readonly<TranscriptionRequest>, { mapping }: Target): W
 
 /** Joins several channels to one text, by lines. */
 function transcriptOf(answer: unknown, target: Target): Transcript {
-  const { results, metadata } = isObject(answer) ? answer : {}
+  const { results, metadata } = objectIn(answer)
   const channels = isObject(results) ? listIn(results.channels).filter(isObject) : []
   if (!isObject(results) || channels.length === 0) throw errorIn(answer, 'channels', target)
-  const first = channels.map(({ alternatives }) => listIn(alternatives)[0]).map(one => (isObject(one) ? one : {}))
+  const first = channels.map(({ alternatives }) => listIn(alternatives)[0]).map(one => objectIn(one))
   const texts = first.map(({ transcript }) => transcript)
   if (!texts.every(text => typeof text === 'string')) throw errorIn(answer, 'transcript', target)
-  const { duration } = isObject(metadata) ? metadata : {}
+  const { duration } = objectIn(metadata)
   const { detected_language: language } = channels[0]!
   const words = first.flatMap(({ words }) => [
     ...wordsIn(

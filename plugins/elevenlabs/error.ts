@@ -1,9 +1,9 @@
 /** Errors of ElevenLabs. */
-import { errorReader, isObject, textIn, upstreamError } from '../../src/plugin.ts'
+import { errorReader, isObject, objectIn, textIn, upstreamError } from '../../src/plugin.ts'
 
 /** `{detail: {status, message}}`; a spent quota also has status 401. Other bodies are read in the common dialects. */
 export const error = errorReader((body, target, status) => {
-  const detail = isObject(body) ? body.detail : undefined
+  const detail = objectIn(body).detail
   if (!isObject(detail)) return undefined
   const code = textIn(detail.status)
   const reported = { message: textIn(detail.message) ?? code ?? 'unknown error', code }

@@ -7,6 +7,7 @@ import {
   isObject,
   type Json,
   listIn,
+  objectIn,
   pathSegment,
   type Target,
   type WireRequest,
@@ -35,7 +36,6 @@ const taskOf = ({ task_type: taskType, title }: Readonly<EmbeddingRequest>): Jso
 })
 const contentOf = (text: string): Json => ({ parts: [{ text }] })
 const objectsIn = (value: unknown): Json[] => listIn(value).filter(isObject)
-const within = (value: unknown): Json => (isObject(value) ? value : {})
 
 function wireRequest(models: string, { mapping }: Target, method: string, body: Json): WireRequest {
   return { path: `${models}/${pathSegment(mapping.externalId)}:${method}`, body: wellFormed(body) as Json }
@@ -52,7 +52,7 @@ const batch: Method = {
     return wireRequest(studio.models, target, 'batchEmbedContents', { requests })
   },
   vectors: answer => objectsIn(answer.embeddings).map(({ values }) => values),
-  tokens: answer => countIn(within(answer.usageMetadata).promptTokenCount),
+  tokens: answer => countIn(objectIn(answer.usageMetadata).promptTokenCount),
 }
 
 const instanceOf = (content: string, { task_type, title }: Readonly<EmbeddingRequest>): Json => ({
@@ -71,10 +71,10 @@ const predict: Method = {
       parameters: { autoTruncate: false, ...(dimensions != null && { outputDimensionality: dimensions }) },
     })
   },
-  vectors: answer => objectsIn(answer.predictions).map(({ embeddings }) => within(embeddings).values),
+  vectors: answer => objectsIn(answer.predictions).map(({ embeddings }) => objectIn(embeddings).values),
   tokens(answer) {
     const counts = objectsIn(answer.predictions).map(({ embeddings }) =>
-      countIn(within(within(embeddings).statistics).token_count),
+      countIn(objectIn(objectIn(embeddings).statistics).token_count),
     )
     return counts.includes(undefined) ? undefined : counts.reduce((sum: number, tokens) => sum + tokens!, 0)
   },
@@ -96,8 +96,8 @@ const embedContent: Method = {
       },
     })
   },
-  vectors: ({ embedding }) => [within(embedding).values],
-  tokens: answer => countIn(within(answer.usageMetadata).promptTokenCount),
+  vectors: ({ embedding }) => [objectIn(embedding).values],
+  tokens: answer => countIn(objectIn(answer.usageMetadata).promptTokenCount),
 }
 
 /** The wires of embeddings, a method each. */

@@ -5,6 +5,7 @@ import {
   isObject,
   type Json,
   listIn,
+  objectIn,
   readProviderError,
   type Target,
   textIn,
@@ -38,7 +39,7 @@ export function errorOf(answer: unknown, target: Target, status?: number): Gatew
   const body: unknown = Array.isArray(answer) ? answer[0] : answer
   const reported = readProviderError(body)
   if (!reported) return undefined
-  const error = isObject(body) && isObject(body.error) ? body.error : {}
+  const error = objectIn(objectIn(body).error)
   const word = textIn(error.status)
   const details = listIn(error.details).slice(0, MAX_DETAILS).filter(isObject)
   const isSpent = details.some(({ violations }) => listIn(violations).slice(0, MAX_DETAILS).some(isDaily))

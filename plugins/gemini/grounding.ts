@@ -6,6 +6,7 @@ import {
   entriesIn,
   isObject,
   type Json,
+  objectIn,
   type Place,
   placeIn,
   textIn,
@@ -90,7 +91,7 @@ export class Grounding {
 
   /** Emits all citations: first those with a place. */
   close(out: Event[]): void {
-    const segments = [...this.#supports.map(({ segment }) => (isObject(segment) ? segment : {})), ...this.#cited]
+    const segments = [...this.#supports.map(({ segment }) => objectIn(segment)), ...this.#cited]
     const placeOf = this.#places(segments)
     for (const [at, segment] of segments.entries()) {
       const place = placeOf(segment)
@@ -139,12 +140,12 @@ export class Grounding {
 const startOf = ({ startIndex }: Json): number => countIn(startIndex) ?? 0
 const endOf = ({ endIndex }: Json): number => countIn(endIndex) ?? 0
 
-const webOf = (chunk: unknown): unknown => (isObject(chunk) ? chunk.web : undefined)
+const webOf = (chunk: unknown): unknown => objectIn(chunk).web
 const isWeb = (chunk: unknown): boolean => isObject(webOf(chunk))
 
 function addressOf(chunk: unknown): unknown {
   const web = webOf(chunk)
-  return isObject(web) ? web.uri : undefined
+  return objectIn(web).uri
 }
 
 /** Maps byte offsets to UTF-16 units in one pass. Omits offsets inside a character or beyond the text. */

@@ -9,6 +9,7 @@ import {
   imageFanOut,
   isObject,
   listIn,
+  objectIn,
   pathSegment,
   type Target,
   type Translator,
@@ -51,7 +52,7 @@ function read(frame: Frame, target: Target): FoundImages {
   if (reported) throw reported
   const images: FoundImage[] = []
   let refused: string | undefined
-  for (const one of listIn(isObject(answer) ? answer.predictions : undefined).filter(isObject)) {
+  for (const one of listIn(objectIn(answer).predictions).filter(isObject)) {
     const b64 = textIn(one.bytesBase64Encoded)
     if (b64 !== undefined) images.push({ b64: imageIn(b64, slices), revised_prompt: textIn(one.prompt) })
     else refused ??= textIn(one.raiFilteredReason)

@@ -14,6 +14,7 @@ import {
   isObject,
   type Json,
   listIn,
+  objectIn,
   pathSegment,
   type Target,
   type Translator,
@@ -84,10 +85,10 @@ function read(frame: Frame, target: Target): FoundImages {
   let refused = blockedBy(answer.promptFeedback)
   for (const candidate of listIn(answer.candidates).filter(isObject)) {
     refused ??= filteredBy(candidate)
-    const content = isObject(candidate.content) ? candidate.content : {}
+    const content = objectIn(candidate.content)
     for (const part of listIn(content.parts).filter(isObject)) {
       written += textSize(textIn(part.text) ?? '')
-      const { mimeType, data } = isObject(part.inlineData) ? part.inlineData : {}
+      const { mimeType, data } = objectIn(part.inlineData)
       if (part.thought === true || typeof data !== 'string' || !textIn(mimeType)?.startsWith('image/')) continue
       images.push({ b64: imageIn(data, slices) })
     }

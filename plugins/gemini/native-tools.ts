@@ -1,5 +1,5 @@
 /** Tools in a client's own generateContent body. */
-import { type ChatRequest, errors, isObject, type Json, listIn, type Target } from '../../src/plugin.ts'
+import { type ChatRequest, errors, isObject, type Json, listIn, objectIn, type Target } from '../../src/plugin.ts'
 import type { Surface } from './surface.ts'
 import { takesLevels } from './thinking.ts'
 import { toWireName } from './tool-name.ts'
@@ -14,7 +14,7 @@ const OLDER = /gemini-[12]\b/
  * models that take one of the two.
  */
 export function combineTools(sent: Json, { mapping }: Target, surface: Surface): void {
-  const tools = listIn(sent.tools).map(tool => (isObject(tool) ? tool : {}))
+  const tools = listIn(sent.tools).map(tool => objectIn(tool))
   if (!tools.some(tool => listIn(tool[FUNCTIONS]).length > 0)) return
   const hosted = tools.map(tool => Object.keys(tool).find(name => name !== FUNCTIONS && isObject(tool[name])))
   const at = hosted.findIndex(name => name !== undefined)
@@ -24,8 +24,8 @@ export function combineTools(sent: Json, { mapping }: Target, surface: Surface):
     const rule = 'this model takes either functions or tools of its provider'
     throw errors.combination(`${param}: ${rule}; leave one of them out, or choose a newer model.`, param)
   }
-  const given = isObject(sent.toolConfig) ? sent.toolConfig : {}
-  const calling = isObject(given.functionCallingConfig) ? given.functionCallingConfig : {}
+  const given = objectIn(sent.toolConfig)
+  const calling = objectIn(given.functionCallingConfig)
   const isFree = calling.mode == null || calling.mode === 'AUTO' || calling.mode === 'MODE_UNSPECIFIED'
   const functionCallingConfig = isFree ? Object.assign({}, calling, { mode: 'VALIDATED' }) : calling
   sent.toolConfig = Object.assign({}, given, { functionCallingConfig }, surface.searchBesideFunctions)
@@ -46,7 +46,7 @@ export function spell(sent: Json, input: Readonly<ChatRequest>): void {
       ? Object.assign({}, tool, { [FUNCTIONS]: tool[FUNCTIONS].map(named) })
       : tool,
   )
-  const { functionCallingConfig: calling, ...config } = isObject(sent.toolConfig) ? sent.toolConfig : {}
+  const { functionCallingConfig: calling, ...config } = objectIn(sent.toolConfig)
   if (isObject(calling) && Array.isArray(calling.allowedFunctionNames)) {
     const allowedFunctionNames = calling.allowedFunctionNames.map(name => toWireName(String(name)))
     sent.toolConfig = Object.assign(config, {

@@ -9,6 +9,7 @@ import {
   type Json,
   listIn,
   type MediaByAddress,
+  objectIn,
   type Target,
   textIn,
   turnOf,
@@ -155,7 +156,7 @@ function checkPaid(
     if (isPresent(value)) throw errors.ownKeyOnly(name)
     delete sent[name]
   }
-  const config = isObject(sent.generationConfig) ? sent.generationConfig : {}
+  const config = objectIn(sent.generationConfig)
   for (const [name, value] of Object.entries(config)) {
     const at = `generationConfig.${name}`
     if (CONFIG.has(name) || value == null || nativeFields.some(entry => fits(entry, at))) continue
@@ -190,7 +191,7 @@ function checkPaid(
 
 /** The field of a part that may cost more than is held for it. A manifest allows it as `parts.NAME`. */
 function unpaidIn(part: Json, allowed: readonly string[]): string | undefined {
-  const { fps } = isObject(part.videoMetadata) ? part.videoMetadata : {}
+  const { fps } = objectIn(part.videoMetadata)
   const names = Object.keys(part).filter(name => !PART.has(name) && isPresent(part[name]))
   // Google takes numbers as text, too.
   if (fps != null && !(Number(fps) <= HELD_FPS)) names.push('videoMetadata.fps')

@@ -9,6 +9,7 @@ import {
   type Json,
   listIn,
   type Mapping,
+  objectIn,
   pathSegment,
   type SpeechRequest,
   speechOutput,
@@ -96,7 +97,7 @@ class PartDecoder implements Decoder {
     if (reported) return [{ type: 'error', error: reported }]
     if (!isObject(answer)) return [{ type: 'error', error: errors.invalidAnswer('it is not an object') }]
     const [first] = listIn(answer.candidates)
-    const candidate = isObject(first) ? first : {}
+    const candidate = objectIn(first)
     this.#refused ??= blockedBy(answer.promptFeedback) ?? filteredBy(candidate)
     this.#ended ||= candidate.finishReason !== undefined
     return [...this.#counted(answer.usageMetadata), ...this.#audioIn(candidate)]
@@ -128,8 +129,8 @@ class PartDecoder implements Decoder {
   #audioIn({ content }: Json): Event[] {
     const pieces: Buffer[] = []
     let type = ''
-    for (const part of listIn(isObject(content) ? content.parts : undefined)) {
-      const { mimeType = '', data } = isObject(part) && isObject(part.inlineData) ? part.inlineData : {}
+    for (const part of listIn(objectIn(content).parts)) {
+      const { mimeType = '', data } = objectIn(objectIn(part).inlineData)
       if (typeof data !== 'string' || !/^(?:audio\/|$)/i.test(textIn(mimeType) ?? '')) continue
       type = textIn(mimeType) ?? ''
       pieces.push(audioBytes(data))

@@ -8,6 +8,7 @@ import {
   MAX_PARSED_RESULTS,
   type Message,
   objectArguments,
+  objectIn,
   PendingToolCalls,
   resultText,
   type Target,
@@ -123,7 +124,7 @@ function contentOf(message: Message & { images?: unknown }, at: string, target: 
   const { model, supports } = target.mapping
   const sees = supports.has('vision') || model.output.includes('image')
   for (const image of sees && Array.isArray(message.images) ? message.images : []) {
-    const url = isObject(image) && isObject(image.image_url) ? image.image_url.url : undefined
+    const url = objectIn(objectIn(image).image_url).url
     const part = typeof url === 'string' ? imageOf(url) : undefined
     if (part) parts.push(part)
   }

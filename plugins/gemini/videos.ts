@@ -7,6 +7,7 @@ import {
   type JobReport,
   type Json,
   listIn,
+  objectIn,
   pathSegment,
   secondsFor,
   type Target,
@@ -94,7 +95,7 @@ const vertexJobs = (surface: Surface): JobForm => ({
     const otherwise = endedOtherwise(answer)
     if (otherwise) return otherwise
     const [video] = listIn((answer.response as Json).videos)
-    const { [INLINE]: data, gcsUri: address } = isObject(video) ? video : {}
+    const { [INLINE]: data, gcsUri: address } = objectIn(video)
     if (data !== undefined) return { state: 'completed', result: { kind: 'inline' } }
     const [, bucket, object] = BUCKET.exec(textIn(address) ?? '') ?? []
     if (!bucket || !object) return { state: 'failed', error: { code: '', message: 'The provider names no video.' } }

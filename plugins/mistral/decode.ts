@@ -7,6 +7,7 @@ import {
   isObject,
   type Json,
   listIn,
+  objectIn,
   type Target,
   textIn,
 } from '../../src/plugin.ts'
@@ -62,8 +63,6 @@ export class MistralDecoder implements Decoder {
   }
 }
 
-const objectIn = (value: unknown): Json => (isObject(value) ? value : {})
-
 function parsed(data: string): Json {
   try {
     return objectIn(JSON.parse(data))
@@ -77,7 +76,7 @@ function signaturesIn({ choices }: Json): Signatures {
   listIn(choices).forEach((choice, position) => {
     if (!isObject(choice)) return
     const { index, delta, message } = choice
-    const turn = isObject(delta) ? delta : isObject(message) ? message : {}
+    const turn = isObject(delta) ? delta : objectIn(message)
     const found: (string | undefined)[] = [undefined]
     for (const part of listIn(turn.content)) {
       if (!isObject(part) || part.type !== 'thinking') continue
@@ -95,6 +94,6 @@ const hasText = (thinking: unknown): boolean =>
 
 /** The served tier in the API's terms; undefined for tiers without an equivalent. */
 function tierIn({ usage }: Json): string | undefined {
-  const tier = isObject(usage) ? usage.service_tier : undefined
+  const tier = objectIn(usage).service_tier
   return tier === 'standard' ? 'default' : tier === 'priority' ? tier : undefined
 }

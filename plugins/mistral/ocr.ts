@@ -7,6 +7,7 @@ import {
   type Json,
   type OcrRequest,
   type OcrResult,
+  objectIn,
   type Target,
   type Translator,
 } from '../../src/plugin.ts'
@@ -28,11 +29,11 @@ const MAX_PAGES = 10_000
 
 /** Reads the answer; fields that the provider adds are passed on. */
 function read(answer: unknown, target: Target, input: Readonly<OcrRequest>): ReturnType<WholeDecoder['frame']> {
-  const pages = isObject(answer) ? answer.pages : undefined
+  const pages = objectIn(answer).pages
   if (!Array.isArray(pages)) throw errorIn(answer, 'list of pages', target)
   if (!pages.every(isObject)) throw errors.invalidAnswer('a page is not an object')
   const { usage_info, document_annotation } = answer as Json
-  const { pages_processed: processed, doc_size_bytes: size } = isObject(usage_info) ? usage_info : {}
+  const { pages_processed: processed, doc_size_bytes: size } = objectIn(usage_info)
   const reported = Number.isSafeInteger(processed) ? Number(processed) : 0
   const count = reported > 0 && reported <= MAX_PAGES ? reported : pages.length
   const value: OcrResult = {

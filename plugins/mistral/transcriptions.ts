@@ -1,8 +1,8 @@
 /** Mistral's transcription wire, `mistral.transcriptions` (docs/contributing/wire-sources.md#mistral). */
 import {
-  isObject,
   needsSpeakers,
   needsTimes,
+  objectIn,
   type Target,
   type Transcript,
   type TranscriptionRequest,
@@ -33,7 +33,7 @@ function encode(request: Readonly<TranscriptionRequest>, { mapping }: Target, st
 }
 
 function transcriptOf({ text, language, segments, usage }: Spoken): Transcript {
-  const { prompt_audio_seconds: seconds } = isObject(usage) ? usage : {}
+  const { prompt_audio_seconds: seconds } = objectIn(usage)
   return {
     text,
     language: typeof language === 'string' ? language : undefined,

@@ -11,6 +11,7 @@ import {
   isObject,
   type Json,
   MAX_CALLS,
+  objectIn,
   parseCalls,
   type Target,
   textIn,
@@ -118,7 +119,7 @@ export class ResponsesDecoder implements Decoder {
       case 'response.completed':
       case 'response.incomplete':
       case 'response.failed':
-        this.#finish(endingOf(kind.slice('response.'.length), response), isObject(response) ? response : {}, out)
+        this.#finish(endingOf(kind.slice('response.'.length), response), objectIn(response), out)
         break
       default:
         this.#other(kind, payload, out)
@@ -256,7 +257,7 @@ const keyOf = (event: Json, item: Json): unknown => valueKey(event.output_index 
 
 /** Some servers end every stream with `response.completed`; a worse status in the response itself is the true one. */
 function endingOf(event: string, response: unknown): string {
-  const status = isObject(response) ? response.status : undefined
+  const status = objectIn(response).status
   return event === 'completed' && (status === 'incomplete' || status === 'failed') ? status : event
 }
 

@@ -8,6 +8,7 @@ import {
   isObject,
   type Json,
   listIn,
+  objectIn,
   type Target,
   textIn,
   type WireRequest,
@@ -142,7 +143,7 @@ function setLimit(sent: Json, limit: number | null | undefined): void {
 
 /** How much to think as this model can; what is shown of it, as the client says. */
 function setReasoning(sent: Json, canonical: Json | undefined): void {
-  const { effort: _, ...shown } = isObject(sent.reasoning) ? sent.reasoning : {}
+  const { effort: _, ...shown } = objectIn(sent.reasoning)
   const effort = canonical?.effort
   if (!canonical) delete sent.reasoning
   else if (effort !== undefined) sent.reasoning = Object.assign({ effort }, shown)
@@ -162,7 +163,7 @@ function itemsOf(given: readonly unknown[], target: Target): unknown[] {
     }
     if (item.type === 'reasoning' && hasText(item)) items.push(item)
     else if (item.type === 'reasoning') {
-      const { details, native } = isObject(item.carried) ? item.carried : {}
+      const { details, native } = objectIn(item.carried)
       for (const own of replayed(listIn(details).filter(isObject), listIn(native).filter(isObject), target)) {
         items.push(own.item)
         if (own.item.type === 'web_search_call') returned++

@@ -1,5 +1,5 @@
 /** The pseudo-call `parallel`: models sometimes wrap several calls in one, which no client could answer. */
-import { isObject, type Json, listIn, MAX_CALLS, parseAnswer, parseCalls, textIn } from '../../src/plugin.ts'
+import { isObject, type Json, listIn, MAX_CALLS, objectIn, parseAnswer, parseCalls, textIn } from '../../src/plugin.ts'
 
 /** The name of the pseudo-call. */
 export const PARALLEL = 'parallel'
@@ -42,4 +42,4 @@ export function wrappedCalls(args: string): WrappedCall[] | undefined {
   return calls.length > 0 ? calls : undefined
 }
 
-const usesIn = (value: unknown): readonly unknown[] => listIn(isObject(value) ? value.tool_uses : undefined)
+const usesIn = (value: unknown): readonly unknown[] => listIn(objectIn(value).tool_uses)

@@ -1,5 +1,5 @@
 /** Token counts of the Responses wire as usage axes. */
-import { countIn, isObject, type Json, type Usage } from '../../src/plugin.ts'
+import { countIn, isObject, type Json, objectIn, type Usage } from '../../src/plugin.ts'
 import { withCache } from '../shared/usage-reports.ts'
 
 const NONE: Json = {}
@@ -32,6 +32,6 @@ export function usageOf(response: Json): Partial<Usage> | undefined {
 }
 
 function searchesOf({ tool_usage: used }: Json): number {
-  const search = isObject(used) ? used.web_search : undefined
+  const search = objectIn(used).web_search
   return isObject(search) ? count(search.num_requests) : 0
 }

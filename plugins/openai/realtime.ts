@@ -4,6 +4,7 @@ import {
   errors,
   isObject,
   type Json,
+  objectIn,
   type RealtimeForm,
   type RealtimeRequest,
   type Target,
@@ -33,9 +34,9 @@ function tokensIn(usage: unknown): Usage | undefined {
   if (!isObject(usage)) return undefined
   const [prompt, completion] = [within(usage.input_tokens), within(usage.output_tokens)]
   if (prompt === undefined || completion === undefined) return undefined
-  const read = isObject(usage.input_token_details) ? usage.input_token_details : {}
-  const written = isObject(usage.output_token_details) ? usage.output_token_details : {}
-  const cachedParts = isObject(read.cached_tokens_details) ? read.cached_tokens_details : {}
+  const read = objectIn(usage.input_token_details)
+  const written = objectIn(usage.output_token_details)
+  const cachedParts = objectIn(read.cached_tokens_details)
   const counts: Usage = { prompt, completion }
   /** No part is more than its total. */
   const set = (axis: keyof Usage, value: number | undefined, total = prompt) => {

@@ -7,6 +7,7 @@ import {
   errors,
   isObject,
   type Json,
+  objectIn,
   type SpeechRequest,
   speechFormats,
   type Target,
@@ -79,7 +80,7 @@ class EventDecoder implements Decoder {
 
   #end({ usage }: Json): Event[] {
     this.done = true
-    const { input_tokens, output_tokens } = isObject(usage) ? usage : {}
+    const { input_tokens, output_tokens } = objectIn(usage)
     const [prompt, completion] = [countIn(input_tokens), countIn(output_tokens)]
     if (prompt === undefined || completion === undefined) return []
     return [{ type: 'usage', usage: { prompt, completion, output_audio: completion } }]

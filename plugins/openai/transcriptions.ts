@@ -4,6 +4,7 @@ import {
   isObject,
   needsSpeakers,
   needsTimes,
+  objectIn,
   type Target,
   type Transcript,
   type TranscriptionRequest,
@@ -50,7 +51,7 @@ function encode(path: string, request: Readonly<TranscriptionRequest>, target: T
 
 function transcriptOf(answer: Spoken): Transcript {
   const { text, language, duration, segments, words, logprobs, usage } = answer
-  const { seconds } = isObject(usage) ? usage : {}
+  const { seconds } = objectIn(usage)
   return {
     text,
     language: typeof language === 'string' ? language : undefined,
@@ -62,7 +63,7 @@ function transcriptOf(answer: Spoken): Transcript {
 }
 
 function tokensIn(usage: unknown): Usage {
-  const { input_tokens, output_tokens, input_token_details: details } = isObject(usage) ? usage : {}
+  const { input_tokens, output_tokens, input_token_details: details } = objectIn(usage)
   const [prompt, completion] = [countIn(input_tokens), countIn(output_tokens)]
   if (prompt === undefined || completion === undefined) return {}
   const audio = isObject(details) ? countIn(details.audio_tokens) : undefined

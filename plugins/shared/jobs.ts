@@ -1,10 +1,10 @@
 /** Shared by the wires of jobs: the names of job states, and the decoder of the response to a create. */
 import {
   type Decoder,
-  type Frame,
   isObject,
   type JobReport,
   type Json,
+  objectIn,
   pathSegment,
   type Target,
   textIn,
@@ -41,7 +41,7 @@ const MAX_ID_CHARACTERS = 1024
 /** Reads the answer to a create: the id of the job in the field `name`. */
 export function jobDecoder(name: string, target: Target): Decoder {
   return new WholeDecoder(frame => {
-    const answer = objectIn(frame)
+    const answer = objectIn(parsed(frame))
     const id = textIn(answer[name])
     if (id === undefined || !isInPaths(id) || isObject(answer.error)) throw errorIn(answer, name, target)
     const state = jobState(answer.status) === 'in_progress' ? 'in_progress' : 'queued'
@@ -58,11 +58,6 @@ function isInPaths(id: string): boolean {
     // A segment such as `..`.
     return false
   }
-}
-
-function objectIn(frame: Frame): Json {
-  const answer = parsed(frame)
-  return isObject(answer) ? answer : {}
 }
 
 /** The answer to a poll, within the bounds of `JobForm.read`. Throws a GatewayError for what is no JSON object. */

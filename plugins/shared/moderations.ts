@@ -6,6 +6,7 @@ import {
   type Json,
   type ModerationRequest,
   type ModerationResult,
+  objectIn,
   resultsWanted,
   type Target,
   type Translator,
@@ -30,7 +31,7 @@ export const moderationWire = (
 const decoder = (read: (entry: Json) => ModerationResult, target: Target, input: Readonly<ModerationRequest>) =>
   new WholeDecoder(frame => {
     const answer = parsed(frame)
-    const list = isObject(answer) ? answer.results : undefined
+    const list = objectIn(answer).results
     if (!Array.isArray(list)) throw errorIn(answer, 'list of results', target)
     const wanted = resultsWanted(input)
     if (list.length !== wanted) throw errors.invalidAnswer(`it holds ${list.length} results for ${wanted} inputs`)

@@ -4,7 +4,7 @@ import {
   type Decoder,
   type Event,
   errors,
-  isObject,
+  objectIn,
   type RerankRequest,
   type RerankResult,
   searchUnits,
@@ -55,7 +55,7 @@ const decoder = (read: Parameters<typeof rerankWire>[2], target: Target, request
 function resultsIn(list: readonly unknown[], documents: number): RerankResult['results'] {
   const seen = new Set<number>()
   return list.map(entry => {
-    const { index, relevance_score, relevanceScore } = isObject(entry) ? entry : {}
+    const { index, relevance_score, relevanceScore } = objectIn(entry)
     const score = relevance_score ?? relevanceScore
     if (typeof index !== 'number' || !Number.isInteger(index) || index < 0 || index >= documents || seen.has(index)) {
       throw errors.invalidAnswer(`it holds the index ${JSON.stringify(index)} among ${documents} documents`)

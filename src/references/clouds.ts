@@ -4,7 +4,7 @@
  * than one request needs, gRPC among it.
  */
 import type { AwsSecretSettings, GcpSecretSettings } from '../config/schemas/secrets.ts'
-import { isObject } from '../json/json.ts'
+import { isObject, objectIn } from '../json/json.ts'
 import { findAwsKeys } from '../upstream/auth/aws-default.ts'
 import { awsSigv4 } from '../upstream/auth/aws-sigv4.ts'
 import { fieldsOf } from '../upstream/auth/endpoint.ts'
@@ -66,7 +66,7 @@ export function gcpReader(settings: GcpSecretSettings, context: ManagerContext):
     const { payload, error } = fieldsOf(text)
     if (status === 200 && isObject(payload) && typeof payload.data === 'string')
       return Buffer.from(payload.data, 'base64').toString()
-    throw managerError(GOOGLE, status, isObject(error) ? error.message : undefined)
+    throw managerError(GOOGLE, status, objectIn(error).message)
   }
 }
 

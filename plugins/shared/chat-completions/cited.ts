@@ -4,6 +4,7 @@ import {
   type Event,
   isObject,
   type Json,
+  objectIn,
   type Place,
   placeIn,
   textIn,
@@ -89,7 +90,7 @@ export class Cited {
   /** An annotation, whose place counts received characters. */
   annotate(note: unknown, out: Event[]): void {
     const source = isObject(note) && isObject(note.url_citation) ? note.url_citation : note
-    const { start_index: start, end_index: end } = isObject(source) ? source : {}
+    const { start_index: start, end_index: end } = objectIn(source)
     this.#cite(sourceIn(source), placeIn(start, end, this.#emitted - this.#received), out)
   }
 

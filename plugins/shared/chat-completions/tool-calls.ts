@@ -7,6 +7,7 @@ import {
   indexIn,
   isObject,
   type Json,
+  objectIn,
   type ToolEvent,
   textIn,
   textKey,
@@ -200,7 +201,7 @@ const isFilled = (member: unknown): boolean =>
 function partOf(delta: Json): Json {
   const { function: called, custom } = delta
   if (isCustom(delta)) return isObject(custom) ? { name: custom.name, arguments: custom.input } : {}
-  return isObject(called) ? called : {}
+  return objectIn(called)
 }
 
 /** Whether a delta for the slot of `call` continues it. */

@@ -1,5 +1,5 @@
 /** Usage reports of all dialects in one form: `prompt` includes cached tokens, `completion` reasoning. */
-import { countIn, isObject, type Json, type Usage } from '../../../src/plugin.ts'
+import { countIn, isObject, type Json, objectIn, type Usage } from '../../../src/plugin.ts'
 import { type Counts, UsageReports, withCache } from '../usage-reports.ts'
 
 const NONE: Json = {}
@@ -65,7 +65,7 @@ function usageOf(counts: Counts<keyof ReturnType<typeof countsOf>>): Partial<Usa
 }
 
 function searchesIn(report: Json): number | undefined {
-  const server = isObject(report.server_tool_use) ? report.server_tool_use.web_search_requests : undefined
+  const server = objectIn(report.server_tool_use).web_search_requests
   return countIn(report.num_search_queries ?? report.num_sources_used ?? server)
 }
 

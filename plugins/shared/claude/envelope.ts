@@ -1,5 +1,5 @@
 /** Answers by tool that the model wraps in one member, such as `{"parameters": {…}}`. */
-import { errors, isObject, type Json } from '../../../src/plugin.ts'
+import { errors, isObject, type Json, objectIn } from '../../../src/plugin.ts'
 
 /** Characters in which the first name of an answer must stand. */
 const MAX_HEAD = 1024
@@ -59,7 +59,7 @@ function resolved(schema: Json, root: Json): Json {
     for (const step of at.$ref.split('/').slice(1)) found = isObject(found) ? memberOf(found, step) : undefined
     at = found
   }
-  return isObject(at) ? at : {}
+  return objectIn(at)
 }
 
 /** Compares types, names, enumerations and combinations; other keywords do not tell an envelope from its content. */

@@ -15,6 +15,7 @@ import {
   imageEvents,
   isObject,
   type Json,
+  objectIn,
   readProviderError,
   type Target,
   textIn,
@@ -55,8 +56,8 @@ function usageIn(usage: unknown): Usage {
   const prompt = countIn(usage.input_tokens)
   const completion = countIn(usage.output_tokens)
   if (prompt === undefined && completion === undefined) return {}
-  const input = isObject(input_tokens_details) ? input_tokens_details : {}
-  const output = isObject(output_tokens_details) ? output_tokens_details : {}
+  const input = objectIn(input_tokens_details)
+  const output = objectIn(output_tokens_details)
   return {
     prompt: prompt ?? 0,
     image_input: countIn(input.image_tokens) ?? 0,
@@ -108,7 +109,7 @@ class EventDecoder implements Decoder {
   }
 
   #read(event: unknown): Event[] {
-    const { type = '', b64_json: b64, partial_image_index: index, created_at: created } = isObject(event) ? event : {}
+    const { type = '', b64_json: b64, partial_image_index: index, created_at: created } = objectIn(event)
     const kind = typeof type === 'string' ? type.split('.')[1] : undefined
     if (!isObject(event) || (kind !== 'partial_image' && kind !== 'completed')) {
       if (readProviderError(event)) throw errorIn(event, 'image', this.#target)

@@ -184,7 +184,7 @@ function ofModelsDev(provider: string, { models }: Json, today: string): Listed[
 
 function tiersOfModelsDev(cost: Json): Listed['tiers'] {
   const tiers = (Array.isArray(cost.tiers) ? (cost.tiers as unknown[]) : []).flatMap(one => {
-    const bound = isObject(one) && isObject(one.tier) ? one.tier : {}
+    const bound = objectIn(objectIn(one).tier)
     const above = bound.type === 'context' ? count(bound.size) : undefined
     return above === undefined ? [] : [{ above, prices: pricesIn(one as Json, OF_MODELS_DEV, 0) }]
   })

@@ -23,9 +23,7 @@ function tone(seconds: number): string {
 }
 
 const textsOf = (item: unknown): string[] =>
-  listIn(isObject(item) ? item.content : undefined).flatMap(part =>
-    isObject(part) && typeof part.text === 'string' ? [part.text] : [],
-  )
+  listIn(objectIn(item).content).flatMap(part => (isObject(part) && typeof part.text === 'string' ? [part.text] : []))
 
 /** Sessions by path; each returns the function that takes the client's events. */
 export const demoSession: NonNullable<Readonly<Record<string, SimulatedSession>>> = {
