@@ -25,20 +25,21 @@ interface NamingFile {
 
 /**
  * Returns the configuration file with the contents of these. Its digest counts them, and its references name them, so that
- * a change of one is a change of the configuration. Throws a ConfigError.
+ * a change of one is a change of the configuration. Adds their paths to `noted` before it reads. Throws a ConfigError.
  */
 export async function withContents<F extends NamingFile>(
   file: F,
   named: readonly NamedFile[],
   folder: string,
+  noted: Set<string>,
 ): Promise<F> {
   if (named.length === 0) return file
   const contents: Record<string, string> = {}
-  const paths: string[] = []
+  const paths = named.map(({ file: written }) => resolve(folder, written))
+  for (const path of paths) noted.add(path)
   for (const { key, path, file: written } of named) {
     const absolute = resolve(folder, written)
     const refuse = (why: string) => file.source.error(`the file "${absolute}" cannot be read: ${why}`, path)
-    paths.push(absolute)
     contents[key] = await read(absolute, refuse)
   }
   const digest = createHash('sha256')

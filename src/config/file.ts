@@ -117,8 +117,8 @@ export interface LoadOptions {
 }
 
 interface ReaderOptions<T> {
-  /** Called with the values of the file before its references are resolved. */
-  readonly prepare?: (plain: unknown, source: Source, folder: string) => Promise<void>
+  /** Called with the values of the file before its references are used. Adds the files that it reads to `noted`. */
+  readonly prepare?: (plain: unknown, source: Source, folder: string, noted: Set<string>) => Promise<void>
   readonly secrets?: (value: unknown) => readonly Path[]
   readonly adapt?: (value: T) => T
   readonly base?: FindBase
@@ -145,6 +145,8 @@ export class FileReader<T> {
   readonly #reader: SecretReader | undefined
   readonly #prepare: ReaderOptions<T>['prepare']
   readonly #cache = new Map<string, { readonly key: string; readonly file: ConfigFile<T> }>()
+  /** Files that the last reading of each file depended on, by its path. */
+  readonly #references = new Map<string, Set<string>>()
 
   /**
    * `secrets` finds the paths of secrets; `adapt` transforms a file's values, and the digest excludes its changes. `base`
@@ -172,10 +174,16 @@ export class FileReader<T> {
     this.#named = named
   }
 
+  /** Absolute paths of the files that the last readings depended on, even if these failed. */
+  get references(): readonly string[] {
+    return [...this.#references.values()].flatMap(paths => [...paths])
+  }
+
   /** `name` identifies the file in errors. Throws a ConfigError. Yields to the event loop between steps. */
   async read(path: string, name: string): Promise<ConfigFile<T>> {
     const file = await this.#read(path, name)
-    return withContents(file, this.#named(file.value), dirname(path))
+    const noted = this.#references.get(path)!
+    return withContents(file, this.#named(file.value), dirname(path), noted)
   }
 
   async #read(path: string, name: string): Promise<ConfigFile<T>> {
@@ -183,10 +191,13 @@ export class FileReader<T> {
     const folder = dirname(path)
     const parse = async () => parsedAtBuild(source.text) ?? (await parseFile(source))
     // Reads secrets for values alone: a comment runs no command.
+    const inner = await resolveReferences(source.text, folder, this.#env)
+    const noted = new Set(referencedFiles(inner, folder))
+    this.#references.set(path, noted)
     const early = this.#prepare !== undefined || outsideIn(source.text).length > 0 ? await parse() : undefined
-    await this.#prepare?.(early, source, folder)
+    await this.#prepare?.(early, source, folder, noted)
     const outside = await resolveOutside(early === undefined ? [] : outsideOf(early), this.#reader)
-    const written = new Map([...(await resolveReferences(source.text, folder, this.#env)), ...outside])
+    const written = new Map([...inner, ...outside])
     const key = sha256(JSON.stringify([source.text, ...written]))
     const known = this.#cache.get(path)
     if (known?.key === key) return known.file
@@ -241,7 +252,9 @@ export class FileReader<T> {
 
   /** Drops the cached files except these. */
   keep(paths: readonly string[]): void {
-    for (const path of this.#cache.keys()) if (!paths.includes(path)) this.#cache.delete(path)
+    for (const known of [this.#cache, this.#references]) {
+      for (const path of known.keys()) if (!paths.includes(path)) known.delete(path)
+    }
   }
 }
 

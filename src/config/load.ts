@@ -64,8 +64,8 @@ export function loadGateway(path: string, options: LoadOptions): Promise<ConfigF
 
 function gatewayReader(options: LoadOptions) {
   const { env, secrets: reader } = options
-  const prepare = async (plain: unknown, source: Source, folder: string) => {
-    if (reader) await configureReader(objectIn(plain), source, { folder, env, reader })
+  const prepare = async (plain: unknown, source: Source, folder: string, noted: Set<string>) => {
+    if (reader) await configureReader(objectIn(plain), source, { folder, env, reader, noted })
   }
   const adapt = (value: GatewayFile) => withEnvironment(value, env)
   return new FileReader(gatewayFile, options, { adapt, named: filesOfEgress, ...(reader && { prepare }) })
@@ -97,7 +97,8 @@ export class Loader {
 
   /** Absolute paths of the files and folders that the last load depended on, even if it failed. */
   get paths(): readonly string[] {
-    return this.#paths
+    const readers = [this.#gateway, this.#models, this.#providers, this.#routes]
+    return [...new Set([...this.#paths, ...readers.flatMap(({ references }) => references)])]
   }
 
   async load(): Promise<ConfigFiles> {
@@ -105,12 +106,11 @@ export class Loader {
     const folderOf = (key: Part) => resolve(this.#folder, gateway.value.catalog[key] ?? FOLDERS[key])
     const { plugins, routes: routesFolder } = gateway.value.catalog
     const more = [plugins, routesFolder].flatMap(path => (path === undefined ? [] : resolve(this.#folder, path)))
-    this.#paths = [this.#path, folderOf('models'), folderOf('providers'), ...more, ...gateway.references]
+    this.#paths = [this.#path, folderOf('models'), folderOf('providers'), ...more]
     const models = await this.#readAll(this.#models, modelsBelow, folderOf('models'), gateway, 'models')
     const providers = await this.#readAll(this.#providers, providersBelow, folderOf('providers'), gateway, 'providers')
     const routes = await this.#readRoutes(gateway)
     const files = [gateway, ...models, ...providers, ...routes]
-    this.#paths = [...new Set([...this.#paths, ...files.flatMap(file => file.references)])]
     const version = sha256(files.map(file => file.digest).join()).slice(0, 12)
     return { folder: this.#folder, gateway, models, providers, routes, version }
   }

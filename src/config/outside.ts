@@ -71,6 +71,14 @@ export async function resolveOutside(
   return Promise.all(names.map(async name => [name, (await reader?.read(name)) ?? absent] as [string, Resolved]))
 }
 
+/** Needs of `configureReader`, which adds the files that it reads to `noted`. */
+interface ReaderContext {
+  readonly folder: string
+  readonly env: Env
+  readonly reader: SecretReader
+  readonly noted: Set<string>
+}
+
 /**
  * Configures `reader` by the sections `secrets` and `egress` of a file. `secrets` may refer to variables and files, and apart
  * from the commands themselves to commands. An `egress` that refers to more is not used. Throws a ConfigError.
@@ -78,8 +86,9 @@ export async function resolveOutside(
 export async function configureReader(
   { secrets, egress: written }: Readonly<Record<string, unknown>>,
   source: Source,
-  { folder, env, reader }: { readonly folder: string; readonly env: Env; readonly reader: SecretReader },
+  context: ReaderContext,
 ): Promise<void> {
+  const { folder, env, reader } = context
   const section = objectIn(secrets)
   const { exec, ...rest } = section
   const inner = await resolveReferences(source.text, folder, env)
@@ -91,7 +100,7 @@ export async function configureReader(
     return result.value[key]!
   }
   const isPlain = isObject(written) && outsideOf(written).length === 0
-  const egress = isPlain ? await egressOf(entry('egress', egressEntry, written), source, folder) : undefined
+  const egress = isPlain ? await egressOf(entry('egress', egressEntry, written), source, context) : undefined
   reader.configure(entry(SECTION, secretsEntry, exec === undefined ? {} : { exec }), folder, egress)
   if (Object.keys(rest).length === 0) return
   const commands = await resolveOutside(outsideOf(rest).filter(isCommand), reader)
@@ -100,7 +109,7 @@ export async function configureReader(
 
 const isCommand = (name: string): boolean => name.startsWith('exec:')
 
-async function egressOf(egress: EgressEntry | undefined, source: Source, folder: string): Promise<Egress | undefined> {
+async function egressOf(egress: EgressEntry | undefined, source: Source, { folder, noted }: ReaderContext) {
   const file = { source, value: { egress }, digest: '', references: [] }
-  return linkEgress(await withContents(file, filesOfEgress(file.value), folder))
+  return linkEgress(await withContents(file, filesOfEgress(file.value), folder, noted))
 }

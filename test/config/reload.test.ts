@@ -19,6 +19,7 @@ import { ConfigError } from '../../src/config/error.ts'
 import { Loader } from '../../src/config/load.ts'
 import { ConfigManager, type ReloadResult } from '../../src/config/manager.ts'
 import { watchConfig } from '../../src/config/watch.ts'
+import { makeAuthority } from '../helpers/certificates.ts'
 import {
   base,
   env,
@@ -237,6 +238,32 @@ async function watched(t: Test, files: Files = base, folder?: string, waits = { 
 }
 const swapped = (result: ReloadResult) => result.ok && result.changed
 const failed = (result: ReloadResult) => !result.ok
+
+t.test('a file that a reload has missed is watched until it is there', async t => {
+  const secret = providerYaml.replace(/"\$\{ACME_API_KEY\}"/, '"$${file:../certs/secret}"')
+  const certificate = makeAuthority(t).certificate('acme', 'DNS:gateway', 30).cert.toString()
+  const certs = { 'certs/secret': 'one\n', 'certs/ca.pem': certificate }
+  const { folder, manager, next, write } = await watched(t, { ...base, ...certs, [PROVIDER]: secret })
+  const changes: [says: string, path: string, text: string, named?: [path: string, text: string]][] = [
+    ['a secret', 'certs/secret', 'two\n'],
+    ['a certificate', 'certs/ca.pem', certificate, [GATEWAY, `${gatewayYaml}egress: { ca: ../certs/ca.pem }\n`]],
+    ['that of a provider', 'certs/own.pem', certificate, [PROVIDER, `${secret}egress: { ca: ../certs/own.pem }\n`]],
+  ]
+  for (const [says, path, text, named] of changes) {
+    rmSync(join(folder, path), { force: true })
+    if (named) write(...named)
+    await next(failed)
+    write(path, text)
+    t.match(await next(swapped), { changed: true }, says)
+  }
+  t.equal(manager.current.catalog.providers.get('acme')?.credentials[0]?.secret, 'two')
+  rmSync(join(folder, 'certs'), { recursive: true })
+  await next(failed)
+  mkdirSync(join(folder, 'certs'))
+  for (const [path, text] of Object.entries({ ...certs, 'certs/own.pem': certificate })) write(path, text)
+  await next(swapped)
+  t.equal(manager.current.catalog.providers.get('acme')?.credentials[0]?.secret, 'one', 'in a folder of its own')
+})
 
 t.test('CF-02, CF-03 each way of saving a file leads to one reload', async t => {
   const { folder, manager, results, next, write } = await watched(t)
