@@ -1,6 +1,6 @@
 /** Measures an exchange: its prompt before it is sent, and its answer as it arrives. */
 import type { Event } from './event.ts'
-import type { Cost, Requests } from './money.ts'
+import type { Cost, Money, Requests } from './money.ts'
 import type { Usage } from './usage.ts'
 
 /** Estimates a prompt; what it comes to may change with the target. */
@@ -27,7 +27,7 @@ export interface AnswerMeter {
   /**
    * Fills usage that the upstream did not report from the sent and delivered content, and marks it as estimated. For an
    * answer that was `cut`, adds the content delivered since the last report. Without delivered content there is no
-   * usage, unless the provider charges for it.
+   * usage, unless the provider charges for it. `most`: where given, an estimate costs no more from then on.
    */
-  complete(cut: boolean): void
+  complete(cut: boolean, most?: Money): void
 }

@@ -6,7 +6,7 @@ import { type Event, isContent, type UsageReport } from '../core/event.ts'
 import { Exchange, type Meters } from '../core/exchange.ts'
 import { tokensOfImage } from '../core/media.ts'
 import type { AnswerMeter } from '../core/meter.ts'
-import { type Cost, noCost, type Requests } from '../core/money.ts'
+import { type Cost, type Money, noCost, type Requests } from '../core/money.ts'
 import type { AnswerMeasure } from '../core/operation.ts'
 import { type Axis, applyReport, estimateTokens, textSize, type Usage } from '../core/usage.ts'
 import type { RequestPart } from '../core/wire.ts'
@@ -14,7 +14,7 @@ import { errors } from '../lib/error.ts'
 import { ExpectedUsage, plausible } from './plausible.ts'
 import { PromptEstimate } from './prompt.ts'
 import { requestsOf } from './requests.ts'
-import { completeUsage, type Delivered } from './settle.ts'
+import { completeUsage, type Delivered, limited } from './settle.ts'
 
 /** Merges reports into the `usage` of its exchange, and counts what was delivered since the last one. */
 class Answer implements AnswerMeter, Delivered {
@@ -25,6 +25,8 @@ class Answer implements AnswerMeter, Delivered {
   hasContent = false
   #begun = false
   #cost: Cost | null | undefined
+  /** The most that an estimate costs. */
+  #most: Money | undefined
   /** Tokens of the last report that named content, and those of them that were reasoning. */
   #reported = 0
   #reportedReasoning = 0
@@ -152,8 +154,10 @@ class Answer implements AnswerMeter, Delivered {
     return count > 1 ? { count } : undefined
   }
 
-  complete(cut: boolean): void {
+  complete(cut: boolean, most = this.#most): void {
     const ex = this.#ex
+    if (most !== this.#most) this.#cost = undefined
+    this.#most = most
     if (!completeUsage(ex, ex.usage, this, cut)) return
     this.#read = 0
     ex.estimated = true
@@ -195,7 +199,10 @@ class Answer implements AnswerMeter, Delivered {
     const { answer, timings, isOwed, usage, estimated } = this.#ex
     const { cached, failure, billedFailure } = answer
     if (cached || this.#isFree || (failure && timings.firstToken === 0 && !isOwed && !billedFailure)) return noCost
-    this.#cost ??= this.#costOf(usage, estimated)
+    if (this.#cost === undefined) {
+      const cost = this.#costOf(usage, estimated)
+      this.#cost = cost && estimated ? limited(cost, this.#most) : cost
+    }
     return this.#cost
   }
 

@@ -6,7 +6,7 @@
 import { isPaidByTokens } from '../core/cost.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { tokensOfImage } from '../core/media.ts'
-import type { Money } from '../core/money.ts'
+import type { Cost, Money } from '../core/money.ts'
 import { type Axis, MAX_OUTPUT_TOKENS, mergeUsage, type Usage } from '../core/usage.ts'
 import { extrasOf, writesText } from './requests.ts'
 
@@ -132,6 +132,20 @@ function mostTokens({ operation, request, target, outbound }: Exchange): number 
   return limits * Math.min(sent ?? asked, maxOutput ?? contextLength ?? MAX_OUTPUT_TOKENS)
 }
 
-/** Limits an estimate to what was held; undefined `held` bounds nothing. A plausible report is charged whole. */
-export const charged = (cost: Money | null, isEstimated: boolean, held: Money | undefined): Money | null =>
-  isEstimated && cost !== null && held !== undefined && cost > held ? held : cost
+/** Parts of a cost, in the order in which a limit takes from them. */
+const parts = ['output', 'input', 'cacheWrite', 'cachedInput', 'webSearch', 'request'] as const
+
+/** Limits the cost of an estimate to what was held; undefined bounds nothing. A plausible report is charged whole. */
+export function limited(cost: Cost, most: Money | undefined): Cost {
+  if (most === undefined || cost.total <= most) return cost
+  const less = { ...cost, total: most }
+  let over = cost.total - most
+  for (const part of parts) {
+    const taken = cost[part] < over ? cost[part] : over
+    less[part] -= taken
+    over -= taken
+  }
+  for (const share of ['imageInput', 'audioInput'] as const) if (less[share] > less.input) less[share] = less.input
+  if (less.imageOutput > less.output) less.imageOutput = less.output
+  return less
+}

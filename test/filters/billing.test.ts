@@ -375,6 +375,27 @@ t.test('what may be written to a cache is held for at that price, and charged wh
   t.equal(log[0], `hold ${parseMoney('0.0300125')}`, 'with what a tool of the provider may read')
 })
 
+t.test('an answer tells the cost that it is charged, also where its estimate came to more than was held', async t => {
+  const reports: readonly [says: string, usage: Partial<Usage>, more?: Partial<Price['rates']>][] = [
+    ['a long prompt', { prompt: 1000 }],
+    ['a long prompt, some of it cached', { prompt: 1000, input_cache_read: 900 }, { input_cache_read: 500_000n }],
+    ['more output than was asked for', { completion: 400 }],
+  ]
+  for (const [says, report, more] of reports) {
+    for (const stream of [true, false]) {
+      const mapping = { price: { ...price, rates: { ...price.rates, ...more } } }
+      const batches: Event[][] = [[text('a')], [{ type: 'usage', usage: report }, finish]]
+      const { ex, log } = await bill(answers(...batches), { stream, mapping })
+      const settled = log.find(line => line.startsWith('settle'))
+      t.equal(settled, 'settle ok 200 210000 estimated', says)
+      const { total, input, cachedInput, cacheWrite, output, request, webSearch } = ex.meter.cost!
+      t.equal(total, 210_000n, `${says}, stream: ${stream}`)
+      t.equal(input + cachedInput + cacheWrite + output + request + webSearch, total, 'the parts are its sum')
+      t.ok(log.includes('cost 0.00021'), `${says}: so do the metrics`)
+    }
+  }
+})
+
 t.test('a caller that leaves early pays for what the provider does', async t => {
   const answered = answers([text('a')], [usage, finish])
   const lost = () => Promise.reject(errors.aborted())

@@ -16,7 +16,6 @@ import { type Infer, s } from '../../core/schema.ts'
 import { asError, CLIENT_CLOSED, errors } from '../../lib/error.ts'
 import { costWith, type Estimate, estimate, tokensWithin } from '../../metering/estimate.ts'
 import { comesInPieces, isUnmeasured } from '../../metering/requests.ts'
-import { charged } from '../../metering/settle.ts'
 import { isByok } from '../../routing/policy.ts'
 import { atLimit, tellPassed } from './at-limit.ts'
 import { Charged, endOf } from './charged.ts'
@@ -229,12 +228,11 @@ async function settle(
   services: Services,
 ): Promise<void> {
   const { metrics, now } = services
-  ex.meter.complete(!isWhole || ex.answer.isCut)
+  ex.meter.complete(!isWhole || ex.answer.isCut, most)
   if (ex.caller.principal!.retains) ex.answer.storage = storageOf(ex.usage, storageRate)
   const cost = ex.meter.cost
   const delivered = ex.streaming && ex.timings.firstToken > 0
-  const charge = charged(cost?.total ?? null, ex.estimated, most)
-  await keep(rowOf(ex, outcome, charge, now(), hold?.amount), hold, delivered, services, payer)
+  await keep(rowOf(ex, outcome, cost?.total ?? null, now(), hold?.amount), hold, delivered, services, payer)
   const { provider, model } = labelsOf(ex.target!.mapping)
   for (const [kind, count] of Object.entries(ex.usage)) metrics.tokens(provider, model, kind, count)
   if (cost) metrics.cost(provider, model, toNumber(cost.total))

@@ -10,7 +10,7 @@ import type { Reply } from '../../core/reply.ts'
 import type { Mapping } from '../../core/translator.ts'
 import type { Usage } from '../../core/usage.ts'
 import { errors } from '../../lib/error.ts'
-import { charged } from '../../metering/settle.ts'
+import { limited } from '../../metering/settle.ts'
 import { isByok } from '../../routing/policy.ts'
 import { type PartTokens, passedOf } from '../ratelimit/passed.ts'
 import { atLimit, tellPassed } from './at-limit.ts'
@@ -195,7 +195,7 @@ class HeldPart implements PartHold {
     // Charges the hold where the report has no price, such as a transcript by the hour that is reported in tokens.
     const isUnknown = !cost && amount > 0n
     const estimated = part.estimated || isUnknown
-    const charge = charged(isUnknown ? amount : (cost?.total ?? null), estimated, amount)
+    const charge = isUnknown ? amount : cost && (estimated ? limited(cost, amount) : cost).total
     await keep(this.#rowOf({ ...part, estimated }, charge), this.#hold, true, this.#services, this.#wanted.principal)
     const { provider, model } = labelsOf(mapping)
     for (const [kind, count] of Object.entries(part.usage)) metrics.tokens(provider, model, kind, count)
