@@ -75,6 +75,8 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   #drained = 0
   /** Something has come back, early hints at least. */
   #answered = false
+  /** Bytes that its socket had read before. */
+  #readBefore = 0
   /** Answers before the one that counts. */
   #interim = 0
   #failed = false
@@ -176,6 +178,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
     this.#receipt.connectMs = performance.now() - this.#began
+    this.#readBefore = this.line?.socket?.bytesRead ?? 0
     if (this.#failed) controller.abort(errors.aborted())
   }
 
@@ -220,7 +223,8 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
 
   onResponseError(_controller: Dispatcher.DispatchController, cause: Error): void {
     if (performance.now() - this.#unreadUntil < SEEN_MS) this.#signal.abort(errors.readTooSlowly())
-    const stale = !this.#answered && (this.line?.connectedAt ?? Number.POSITIVE_INFINITY) < this.#began
+    const { connectedAt = Number.POSITIVE_INFINITY, socket } = this.line ?? {}
+    const stale = connectedAt < this.#began && socket?.bytesRead === this.#readBefore
     this.#fail(errors.unreachable(reason(cause), cause).with({ stale }))
   }
 

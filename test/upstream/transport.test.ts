@@ -428,3 +428,31 @@ t.test('a call that ends while its socket connects takes the socket with it, and
   await readAll(await other)
   t.ok(connected.length <= count + 1, 'what has ended before is not connected')
 })
+
+t.test('UF-13 a socket that ends without a byte of an answer was stale, and no other one was', async t => {
+  const answer = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}'
+  const rows: [says: string, isKept: boolean, bytes: string, stale: boolean][] = [
+    ['a kept one that ends', true, '', true],
+    ['a new one', false, '', false],
+    ['half a head', true, 'HTTP/1.1 200 OK\r\ncontent-', false],
+    ['no HTTP', true, 'hello\r\n\r\n', false],
+    ['an interim answer', true, 'HTTP/1.1 103 Early Hints\r\n\r\n', false],
+    ['half a body', true, answer.slice(0, -1), false],
+  ]
+  for (const [says, isKept, bytes, stale] of rows) {
+    let requests = 0
+    const url = await rawProvider(t, socket => {
+      socket.on('data', () => {
+        if (++requests === 1 && isKept) socket.write(answer)
+        else socket.end(bytes)
+      })
+    })
+    const transport = new Transport()
+    t.teardown(() => transport.close())
+    const read = async () => readAll(await transport.send(callTo(url)))
+    if (isKept) await read()
+    // The pool learns of the end of an answer after its reader.
+    await setImmediate()
+    t.match(await read().catch((error: GatewayError) => error), { code: 'fetch_failed', stale }, says)
+  }
+})
