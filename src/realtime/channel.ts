@@ -230,16 +230,20 @@ export interface ReadRates {
 }
 
 /** Rates of organizations with sessions in this process. */
-const ofTenants = new Map<string, ReadRates & { sessions: number }>()
+const ofTenants = new Map<string, ReadRates & { readonly rate: number; sessions: number }>()
 
-/** Returns the rates of an organization at `rate` bytes per second. Call `leave` when the session has ended. */
+/**
+ * Returns the rates of an organization at `rate` bytes per second. Call `leave` when the session has ended. A session that
+ * begins after a change of `rate` shares the new one.
+ */
 export function enterReadRates(tenant: string, rate: number): ReadRates & { readonly leave: () => void } {
-  const made = () => ({ client: new TokenBucket(rate, rate), provider: new TokenBucket(rate, rate), sessions: 0 })
-  const readRates = ofTenants.get(tenant) ?? made()
+  const made = () => ({ client: new TokenBucket(rate, rate), provider: new TokenBucket(rate, rate), rate, sessions: 0 })
+  const known = ofTenants.get(tenant)
+  const readRates = known?.rate === rate ? known : made()
   readRates.sessions++
   ofTenants.set(tenant, readRates)
   const leave = () => {
-    if (--readRates.sessions === 0) ofTenants.delete(tenant)
+    if (--readRates.sessions === 0 && ofTenants.get(tenant) === readRates) ofTenants.delete(tenant)
   }
   return { client: readRates.client, provider: readRates.provider, leave }
 }

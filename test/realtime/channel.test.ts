@@ -90,3 +90,16 @@ t.test('sessions of one organization share a rate for each side, until the last 
   t.not(enterReadRates('a', 1000).client, second.client)
   t.end()
 })
+
+t.test('a rate that a reload has changed counts for the next session, while earlier ones keep theirs', t => {
+  const before = enterReadRates('c', 1000)
+  const after = enterReadRates('c', 500)
+  const owed = ({ client }: typeof before) => {
+    client.take(2000, performance.now())
+    return Math.round(client.owedMs / 1000)
+  }
+  t.strictSame([owed(before), owed(after)], [1, 3])
+  before.leave()
+  t.equal(enterReadRates('c', 500).client, after.client, 'the end of an earlier one leaves it')
+  t.end()
+})
