@@ -49,11 +49,12 @@ const withoutAlertPaths = (file: GatewayFile): GatewayFile => ({
   }),
 })
 
-/** Fields of `server`, `stores` and `telemetry` in which two files differ, such as `server.listen`: these are read only at start. */
+/** Fields of two files that are read only at start, and differ, such as `server.listen`. */
 export function staticDifferences(a: GatewayFile, b: GatewayFile): string[] {
-  return (['server', 'stores', 'telemetry'] as const).flatMap(section => {
-    const before: Record<string, unknown> = a[section]
-    const after: Record<string, unknown> = b[section]
+  const [old, given] = [a, b].map(({ jobs: { blobs }, ...file }) => ({ ...file, jobs: { blobs } }))
+  return (['server', 'stores', 'telemetry', 'jobs'] as const).flatMap(section => {
+    const before: Record<string, unknown> = old![section]
+    const after: Record<string, unknown> = given![section]
     return [...new Set([...Object.keys(before), ...Object.keys(after)])]
       .filter(key => !isDeepStrictEqual(before[key], after[key]))
       .map(key => `${section}.${key}`)

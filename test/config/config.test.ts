@@ -414,6 +414,8 @@ t.test('CF-10 what only a restart changes is named', async t => {
     'server.drain',
     'server.admin',
   ])
+  const { jobs } = before
+  t.strictSame(staticDifferences(before, { ...before, jobs: { ...jobs, poll: 1, blobs: 'other' } }), ['jobs.blobs'])
 })
 
 t.test('CF-13 a link in a folder may point within it, not out of it', async t => {
