@@ -396,6 +396,38 @@ t.test('an answer tells the cost that it is charged, also where its estimate cam
   }
 })
 
+t.test('each hold of a request has an id of its own, also after an attempt of which nothing was sent', async t => {
+  const ids: string[] = []
+  const ledger = {
+    hold: async ({ id, amount }: HoldRequest) => {
+      ids.push(id)
+      return { id, orgId: 'org-1', amount }
+    },
+    // It ends later than the next hold begins, as on another connection.
+    void: () => new Promise(() => undefined),
+    settle: async (hold: Hold) => void ids.push(`settled ${hold.id}`),
+  }
+  const options = { stream_hold: 100, least_output: 10, hold_unmeasured: true, storage: '0.01' }
+  const metrics = { tokens: () => undefined, cost: () => undefined }
+  const filter = billing.create(options, { ledger, metrics, now: () => 5000 } as unknown as Services)
+  const snapshot = { realtime: { session: 1000 } as never }
+  const ex = exchange({ request, target: target({ mapping: { price } }), principal, snapshot })
+  for (const failure of [errors.providerBusy('a'), errors.unreachable('ECONNREFUSED')]) {
+    await t.rejects(async () => filter.handle!(ex, () => Promise.reject(failure)), failure)
+  }
+  const reply = await filter.handle!(ex, answers([text('a')], [usage, finish]))
+  for await (const batch of reply.events) ex.observe(batch)
+  t.strictSame(ids, [`${ex.logId}:0`, `${ex.logId}:1`, `${ex.logId}:2`, `settled ${ex.logId}:2`])
+
+  ids.length = 0
+  const services = { ledger, metrics, now: () => 5000 } as unknown as Services
+  for (const failure of [errors.providerBusy('a'), errors.unreachable('ECONNREFUSED')]) {
+    const open = () => admitSession(ex, { storageRate: 0n, leastOutput: 10 }, services, () => Promise.reject(failure))
+    await t.rejects(open, failure)
+  }
+  t.strictSame(ids, [`${ex.logId}:0`, `${ex.logId}:1`], 'also of a session')
+})
+
 t.test('a caller that leaves early pays for what the provider does', async t => {
   const answered = answers([text('a')], [usage, finish])
   const lost = () => Promise.reject(errors.aborted())

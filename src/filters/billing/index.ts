@@ -59,6 +59,8 @@ export const billing: FilterFactory<Options> = {
     const jobs = new JobAdmission(services)
     /** Exchanges with a row. */
     const recorded = new WeakSet<Exchange>()
+    /** Holds of failed attempts, by exchange. The next one has another id: it may begin before these have ended. */
+    const failed = new WeakMap<Exchange, number>()
     return {
       async handle(ex, next) {
         const target = ex.endpoint.counts ? uncharged(ex.target!) : discounted(ex.target!, ex.caller.principal!)
@@ -80,7 +82,7 @@ export const billing: FilterFactory<Options> = {
         const isEndable = comesInPieces(ex) && mapping.cancellable !== false && !isUnmeasured(ex)
         const { amount, least, step } = expected ? sizes(expected, isEndable, given) : NOTHING
         const spare = given.hold_unmeasured ? expected?.unmeasured : undefined
-        const wanted = holdFor(ex, amount, least, spare, now())
+        const wanted = holdFor(ex, `${ex.logId}:${failed.get(ex) ?? 0}`, amount, least, spare, now())
         if (ex.operation.job) return jobs.handle(ex, wanted, next)
         const hold = await reserve(ex, wanted, expected, services)
         if (!isEndable && expected && hold && hold.amount < amount) setLimit(ex, expected, hold)
@@ -110,6 +112,7 @@ export const billing: FilterFactory<Options> = {
             reply = { status: 200, headers: [], events: only(...endOf(ex, [])) }
           } else {
             const error = asError(thrown)
+            failed.set(ex, (failed.get(ex) ?? 0) + 1)
             if (error.billed && !ex.answer.billedFailure) ex.failedWith([], error)
             // A provider that fails after its client has left is paid as little as any that fails.
             if (ex.isOwed && error.status === CLIENT_CLOSED) {
@@ -199,8 +202,15 @@ function affordable({ room }: Exhausted, expected: Estimate): OutputLimit | unde
 }
 
 /** Throws for what a coding plan excludes. */
-const holdFor = (ex: Exchange, amount: Money, least: Money, spare: Money | undefined, now: number): HoldRequest => ({
-  id: `${ex.logId}:${ex.attempts.length}`,
+const holdFor = (
+  ex: Exchange,
+  id: string,
+  amount: Money,
+  least: Money,
+  spare: Money | undefined,
+  now: number,
+): HoldRequest => ({
+  id,
   request: identityOf(ex),
   principal: payerOf(ex),
   amount,

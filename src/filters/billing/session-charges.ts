@@ -46,9 +46,11 @@ class Charges implements SessionCharges {
   readonly #ex: Exchange
   readonly #prices: SessionPrices
   readonly #services: Services
-  #count = 0
+  /** Holds so far, by which they are named: those of an attempt that has failed may not have ended yet. */
+  #count: number
 
   constructor(ex: Exchange, prices: SessionPrices, services: Services) {
+    this.#count = ex.charges instanceof Charges ? ex.charges.#count : 0
     this.#ex = ex
     this.#prices = prices
     this.#services = services
