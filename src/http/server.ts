@@ -363,9 +363,12 @@ export class Listener {
       upgrade: sink.upgrade,
     })
     fixed.push('x-request-id', ex.id, 'x-gateway-log-id', ex.logId)
-    socket.once('close', () => {
+    const left = () => {
       if (!sink.begun) this.#left(signal, socket)
-    })
+    }
+    // A client that has ended its side cannot use a WebSocket.
+    socket.once('end', left)
+    socket.once('close', left)
     void this.#run(route, ex, signal, sink, guard)
   }
 

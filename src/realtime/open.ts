@@ -1,5 +1,6 @@
 /** Opens a session: its place, its provider, and only then its client's WebSocket. */
 
+import type { Cancellation } from '../core/cancel.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Message, MessageListener } from '../core/message-socket.ts'
@@ -115,7 +116,7 @@ const isAllowed = (mapping: Mapping, { caller: { access }, target }: Exchange, n
 
 /** The provider's `session.created`; what has come behind it is added to `later`. Rejects with what comes in its place. */
 async function firstEvent(provider: ProviderSocket, ex: Exchange, later: Message[]): Promise<ReadEvent> {
-  const message = await firstMessage(provider, later)
+  const message = await firstMessage(provider, ex.signal, later)
   const reading = message === undefined ? undefined : readEvent(message, ex.caller.tenant, provider.mask)
   const read = reading instanceof Promise ? await reading : reading
   if (!read) throw errors.invalidAnswer(NO_EVENT)
@@ -123,15 +124,22 @@ async function firstEvent(provider: ProviderSocket, ex: Exchange, later: Message
   throw errorOf(read.event, ex)
 }
 
-function firstMessage({ socket }: ProviderSocket, later: Message[]): Promise<Message> {
+function firstMessage({ socket }: ProviderSocket, signal: Cancellation, later: Message[]): Promise<Message> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(errors.upstreamTimeout('no session was opened in time')), FIRST_EVENT_MS)
     let isFirst = true
     const end = () => {
       isFirst = false
       clearTimeout(timer)
+      signal.ignore(left)
       socket.pause()
     }
+    const fail = (error: GatewayError) => {
+      end()
+      reject(error)
+    }
+    const timer = setTimeout(() => fail(errors.upstreamTimeout('no session was opened in time')), FIRST_EVENT_MS)
+    const left = () => fail(signal.reason ?? errors.aborted())
+    signal.listen(left)
     let came = 0
     socket.open(
       listening({
@@ -145,13 +153,10 @@ function firstMessage({ socket }: ProviderSocket, later: Message[]): Promise<Mes
         },
         read(bytes) {
           came += bytes
-          if (!isFirst || came <= MAX_FIRST) return
-          end()
-          reject(errors.invalidAnswer(NO_EVENT))
+          if (isFirst && came > MAX_FIRST) fail(errors.invalidAnswer(NO_EVENT))
         },
         closed(code) {
-          clearTimeout(timer)
-          reject(errors.invalidAnswer(`it closed the session at once (${code})`))
+          if (isFirst) fail(errors.invalidAnswer(`it closed the session at once (${code})`))
         },
       }),
     )

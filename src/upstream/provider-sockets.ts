@@ -6,7 +6,7 @@ import type { Provider, Target } from '../core/translator.ts'
 import { boundedConnector, type Connector } from '../egress/connector.ts'
 import { guardedConnector, nameServers, type Resolve } from '../egress/guard.ts'
 import { sharedLookup } from '../egress/names.ts'
-import { socketConnector } from '../egress/socket.ts'
+import { socketConnector, UpstreamSocket } from '../egress/socket.ts'
 import { ProxyError } from '../egress/tunnel.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
 import type { Mask } from '../secrets/mask.ts'
@@ -84,6 +84,12 @@ export class UpstreamSockets implements ProviderSockets {
       if (!socket) throw errors.invalidAnswer('its status is 404, in place of a WebSocket', 404)
       return { socket, mask }
     }
+    const line = new UpstreamSocket(this.#connector(target.provider))
+    const left = () => {
+      line.cancelConnect(signal.reason ?? errors.aborted())
+      line.socket?.destroy()
+    }
+    signal.listen(left)
     let answer: MessageSocket | RefusedUpgrade
     try {
       answer = await openWebSocket({
@@ -91,14 +97,18 @@ export class UpstreamSockets implements ProviderSockets {
         headers: asRecord(signed.headers),
         limit: call.maxMessageBytes,
         timeoutMs: handshakeMs,
-        socket: (await this.#connect(target.provider, new URL(signed.baseUrl))).once('close', end),
+        socket: (await connected(line, new URL(signed.baseUrl))).once('close', end),
       })
     } catch (thrown) {
+      if (signal.reason) throw signal.reason
       if (thrown instanceof HandshakeTimeout) throw errors.upstreamTimeout('no WebSocket was opened in time')
       const why = thrown instanceof ProxyError ? `: ${thrown.message}` : ''
       throw errors.unreachable(`no WebSocket could be opened${why}`, thrown)
+    } finally {
+      signal.ignore(left)
     }
     if ('status' in answer) {
+      if (signal.reason) throw signal.reason
       const error = errorOf(answer, target, mask)
       const credential = refusesCredential(answer.status, error) ? await this.#renewed?.(target) : undefined
       if (!credential) throw error
@@ -107,21 +117,21 @@ export class UpstreamSockets implements ProviderSockets {
     return { socket: answer, mask }
   }
 
-  #connect(provider: Provider, { hostname, host, protocol, port }: URL): Promise<Socket> {
-    const options = {
-      ...{ hostname, host, protocol, port: port || (protocol === 'https:' ? '443' : '80') },
-      servername: hostname.replace(/^\[|\]$/g, ''),
-    }
-    return new Promise((resolve, reject) => {
-      this.#connector(provider)(options, (error, socket) => (error ? reject(error) : resolve(socket)))
-    })
-  }
-
   #connector({ owner, timeouts, egress }: Provider): Connector {
     if (owner === undefined) return boundedConnector({ timeout: timeouts.connect, lookup: this.#lookup, egress })
     if (!this.#allowPrivate) return guardedConnector({ timeoutMs: timeouts.connect, resolve: this.#resolve, egress })
     return socketConnector({ timeout: timeouts.connect, lookup: this.#lookup, egress })
   }
+}
+
+function connected(line: UpstreamSocket, { hostname, host, protocol, port }: URL): Promise<Socket> {
+  const options = {
+    ...{ hostname, host, protocol, port: port || (protocol === 'https:' ? '443' : '80') },
+    servername: hostname.replace(/^\[|\]$/g, ''),
+  }
+  return new Promise((resolve, reject) => {
+    line.connect(options, (error, socket) => (error ? reject(error) : resolve(socket)))
+  })
 }
 
 const asRecord = (headers: readonly string[]): Record<string, string> => {

@@ -6,6 +6,7 @@ import { OpenAIRealtimeWS } from 'openai/realtime/ws'
 import t from 'tap'
 import { commandsOf } from '../helpers/commands.ts'
 import { type Gateway, startGateway, upstreamSecret } from '../helpers/gateway.ts'
+import { metric } from '../helpers/invariants.ts'
 import { type ClientOptions, RealtimeClient, refusalOf } from '../helpers/realtime-client.ts'
 import {
   type ProviderSession,
@@ -497,6 +498,27 @@ t.test('a client that leaves has its response cancelled, and pays for what was m
   client.ws.terminate()
   await once(provider.last().ws, 'close')
   t.equal(await settled(own.name), '0.000072')
+})
+
+t.test('a client that leaves before its session is open ends the call of the provider at once', async t => {
+  const ended = async (labels: Record<string, string> = {}) =>
+    metric(await gateway.metrics(), 'gateway_requests_total', { endpoint: 'realtime', ...labels })!
+  for (const leave of ['destroy', 'resetAndDestroy'] as const) {
+    const [all, aborted] = [await ended(), await ended({ outcome: 'aborted' })]
+    const called = new Promise<ProviderSession>(resolve => {
+      provider.created = session => void resolve(session)
+    })
+    const client = connect(gateway.port, '127.0.0.1')
+    const lines = ['host: x', `authorization: Bearer ${gateway.key}`, 'connection: upgrade', 'upgrade: websocket']
+    const key = ['sec-websocket-version: 13', 'sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==']
+    client.write(`GET /v1/realtime?model=voice HTTP/1.1\r\n${[...lines, ...key].join('\r\n')}\r\n\r\n`)
+    const { ws } = await called
+    client[leave]()
+    await once(ws, 'close')
+    while ((await ended()) === all) await new Promise(resolve => setImmediate(resolve))
+    // One that was not noticed ends as an error of the provider.
+    t.equal(await ended({ outcome: 'aborted' }), aborted + 1, leave)
+  }
 })
 
 t.test('M22 hostile frames end their own session alone', async t => {

@@ -1,7 +1,10 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
+import { Cancellation } from '../../src/core/cancel.ts'
 import type { ProviderSocket } from '../../src/core/ports.ts'
 import type { Provider } from '../../src/core/translator.ts'
-import type { GatewayError } from '../../src/lib/error.ts'
+import { errors, type GatewayError } from '../../src/lib/error.ts'
 import { InFlightCounts } from '../../src/upstream/in-flight-count.ts'
 import { type ProviderSocketsOptions, UpstreamSockets } from '../../src/upstream/provider-sockets.ts'
 import { Transport } from '../../src/upstream/transport.ts'
@@ -15,7 +18,7 @@ const LIMIT = 1024 * 1024
 async function started(t: Test, options: ProviderSocketsOptions = {}) {
   const provider = await realtimeProvider(t)
   const sockets = new UpstreamSockets(options)
-  const open = (orgId: string, given: Partial<Provider> = {}, path = '/realtime') => {
+  const open = (orgId: string, given: Partial<Provider> = {}, path = '/realtime', signal = new Cancellation()) => {
     const to = target({ provider: { baseUrl: provider.url, ...given } })
     const ex = exchange({ target: to, principal: principalOf({ orgId }) })
     const call = {
@@ -23,7 +26,7 @@ async function started(t: Test, options: ProviderSocketsOptions = {}) {
       trace: undefined,
       tenant: ex.caller.tenant,
       target: to,
-      signal: ex.signal,
+      signal,
       maxMessageBytes: LIMIT,
     }
     return sockets.open({ ...call, request: { path, body: {} } })
@@ -116,4 +119,36 @@ t.test("an organization's own provider is reached at public addresses only", asy
   t.equal(provider.sessions.length, 0, 'nothing connected')
   const { open: allowed } = await started(t, { resolve, allowPrivate: true })
   t.equal(await refused(allowed('a', { owner: 'a' })), 'opened')
+})
+
+t.test('a client that leaves ends the opening of its session, wherever that is', async t => {
+  const rows: [says: string, scheme: string, answer: string][] = [
+    ['in the TLS handshake', 'https', ''],
+    ['before the answer', 'http', ''],
+    ['in a refusal', 'http', 'HTTP/1.1 503 Busy\r\ncontent-length: 9\r\n\r\n'],
+  ]
+  for (const [says, scheme, answer] of rows) {
+    const server = createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.teardown(() => server.close())
+    const inFlight = new InFlightCounts()
+    const { open } = await started(t, { inFlight })
+    const signal = new Cancellation()
+    const given = { concurrency: 1, baseUrl: `${scheme}://127.0.0.1:${(server.address() as AddressInfo).port}/v1` }
+    const opening = refused(open('a', given, '/realtime', signal))
+    const [socket] = (await once(server, 'connection')) as [Socket]
+    socket.on('error', ignore)
+    await once(socket, 'data')
+    if (answer) await new Promise<unknown>(resolve => socket.write(answer, resolve))
+    const over = new Promise<unknown>(resolve => socket.once('close', resolve))
+    socket.resume()
+    signal.abort(errors.aborted())
+    t.equal(await opening, 'request_cancelled', says)
+    await over
+    t.not(await refused(open('a', { ...given, baseUrl: 'http://127.0.0.1:1/v1' })), 'overloaded', 'it counts no longer')
+  }
+  const { open } = await started(t)
+  const gone = new Cancellation()
+  gone.abort(errors.aborted())
+  t.equal(await refused(open('a', {}, '/realtime', gone)), 'request_cancelled', 'before it connects')
 })
