@@ -5,6 +5,7 @@ import { encode } from './bedrock/encode.ts'
 import { errorOf } from './bedrock/error.ts'
 import { imagesWires } from './bedrock/images.ts'
 import { rerank } from './bedrock/rerank.ts'
+import { fromWireName, SHORT_NAME, withClientNames } from './shared/tool-name.ts'
 
 const error = errorReader((body, target, status) => errorOf(body, target, { status }))
 
@@ -15,7 +16,8 @@ const converse: Translator<'chat'> = {
   identities: { requestMetadata: undefined },
   inlineMedia: true,
   encode,
-  decoder: (_mode, target, input) => new ConverseDecoder(target, input),
+  decoder: (_mode, target, input) =>
+    withClientNames(new ConverseDecoder(target, input), input, SHORT_NAME, fromWireName),
   error,
 }
 

@@ -11,6 +11,7 @@ import { ocr } from './mistral/ocr.ts'
 import { transcriptions } from './mistral/transcriptions.ts'
 import { textsOf } from './shared/embeddings/inputs.ts'
 import { openAiFormWire } from './shared/embeddings/openai-form.ts'
+import { fromWireName, SHORT_NAME, withClientNames } from './shared/tool-name.ts'
 
 /** `dimensions` is `output_dimension` here. */
 function encodeEmbeddings(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireRequest {
@@ -30,7 +31,8 @@ const chat: Translator<'chat'> = {
   op: 'chat',
   wire: 'mistral.chat',
   encode,
-  decoder: (mode, target, input) => new MistralDecoder(mode, target, input?.n ?? 1),
+  decoder: (mode, target, input) =>
+    withClientNames(new MistralDecoder(mode, target, input?.n ?? 1), input, SHORT_NAME, fromWireName),
   error,
 }
 

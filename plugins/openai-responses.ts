@@ -6,6 +6,8 @@ import { encode } from './openai-responses/encode.ts'
 import { error } from './openai-responses/error.ts'
 import { NATIVE_WIRE, native, withSystem } from './openai-responses/native.ts'
 import { withMedia } from './openai-responses/native-media.ts'
+import { MAX_NAME } from './openai-responses/tools.ts'
+import { withClientNames } from './shared/tool-name.ts'
 
 const responses: Translator<'chat'> = {
   op: 'chat',
@@ -21,7 +23,7 @@ const responses: Translator<'chat'> = {
     withSystem,
     decoder: (mode, target) => new ResponsesDecoder(mode, target, true),
   },
-  decoder: (mode, target) => new ResponsesDecoder(mode, target),
+  decoder: (mode, target, input) => withClientNames(new ResponsesDecoder(mode, target), input, MAX_NAME),
   error,
 }
 

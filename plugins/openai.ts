@@ -24,6 +24,7 @@ import { openAiFormWire } from './shared/embeddings/openai-form.ts'
 import { plainError } from './shared/error.ts'
 import { isFlag, isScore, isTypes, membersOf, moderationWire } from './shared/moderations.ts'
 import { first } from './shared/stops.ts'
+import { withClientNames } from './shared/tool-name.ts'
 
 const encodeModeration = ({ input }: Readonly<ModerationRequest>, { mapping }: Target): WireRequest => ({
   path: '/moderations',
@@ -69,7 +70,7 @@ const chat: Translator<'chat'> = {
   customTools: true,
   takesStop: first(MAX_STOPS),
   encode,
-  decoder: (mode, target, input) => new ChatDecoder(mode, target, input?.n ?? 1),
+  decoder: (mode, target, input) => withClientNames(new ChatDecoder(mode, target, input?.n ?? 1), input),
   error: plainError,
 }
 

@@ -2,11 +2,10 @@
 import { append, type ChatRequest, type Json, type Target, type Tool } from '../../src/plugin.ts'
 import { strictSchema } from '../shared/claude/schema.ts'
 import { cannotForce } from '../shared/claude/thinking.ts'
-import { JSON_TOOL } from '../shared/tool-name.ts'
+import { JSON_TOOL, shortName } from '../shared/tool-name.ts'
 import type { Block } from './block.ts'
 import { cachePoint } from './cache-point.ts'
 import { type Family, familyOf } from './family.ts'
-import { toWireName } from './tool-name.ts'
 
 interface ToolSettings {
   readonly toolConfig?: Json
@@ -95,7 +94,7 @@ function functionTool(tool: Extract<Tool, { type: 'function' }>, canBeStrict: bo
   const schema: Json = { ...(!parameters?.type && { type: 'object' }), ...(parameters ?? { properties: {} }) }
   const isStrict = strict === true && canBeStrict
   const json = isStrict ? strictSchema(schema) : maker === 'amazon' ? plainSchema(schema) : schema
-  return toolSpec(toWireName(name), description, json, isStrict)
+  return toolSpec(shortName(name), description, json, isStrict)
 }
 
 /** The wire rejects empty descriptions. */
@@ -130,7 +129,7 @@ function choiceOf(choice: ChatRequest['tool_choice']): Json | undefined {
   if (choice == null || choice === 'none') return undefined
   if (choice === 'auto') return { auto: {} }
   if (choice === 'required') return { any: {} }
-  return choice.type === 'function' ? named(toWireName(choice.function.name)) : undefined
+  return choice.type === 'function' ? named(shortName(choice.function.name)) : undefined
 }
 
 const named = (name: string): Json => ({ tool: { name } })
@@ -140,6 +139,6 @@ const named = (name: string): Json => ({ tool: { name } })
  * only when other tools exist, because not every model accepts a name.
  */
 function answerChoice({ tool_choice: choice }: Readonly<ChatRequest>, hasOthers: boolean): Json {
-  if (typeof choice === 'object' && choice?.type === 'function') return named(toWireName(choice.function.name))
+  if (typeof choice === 'object' && choice?.type === 'function') return named(shortName(choice.function.name))
   return hasOthers && choice === 'none' ? named(JSON_TOOL) : { any: {} }
 }

@@ -13,12 +13,12 @@ import {
   turnOf,
 } from '../../src/plugin.ts'
 import { UniqueNames } from '../shared/claude/unique-names.ts'
+import { shortName } from '../shared/tool-name.ts'
 import { type Block, type ConverseTurn, textBlock } from './block.ts'
 import { cachePoint, markOf } from './cache-point.ts'
 import { Contents } from './content.ts'
 import { type Family, familyOf } from './family.ts'
 import { replayReasoning } from './replay.ts'
-import { toWireName } from './tool-name.ts'
 
 const MAX_LENGTH = 64
 const SHORT_ID = /^[a-zA-Z0-9]{9}$/
@@ -96,7 +96,7 @@ export function historyOf(messages: readonly Message[], target: Target): History
           const slot: Slot = { id: ids.unique(call.id), result: undefined }
           turn.slots.push(slot)
           slots.add(call.id, slot, turn)
-          const name = toWireName(call.function.name)
+          const name = shortName(call.function.name)
           toolsUsed.add(name)
           const input = objectArguments(call.function.arguments, `${at}.tool_calls[${j}].function.arguments`)
           turn.content.push({ toolUse: { toolUseId: slot.id, name, input } })

@@ -1,6 +1,14 @@
 /** A chat request in Mistral's dialect (docs/contributing/wire-sources.md#mistral). */
-import { type ChatRequest, effortOf, type Json, type Mapping, type Target, type WireRequest } from '../../src/plugin.ts'
-import { toolsOf } from './tools.ts'
+import {
+  type ChatRequest,
+  effortOf,
+  type Json,
+  type Mapping,
+  type Target,
+  type Tool,
+  type WireRequest,
+} from '../../src/plugin.ts'
+import { shortName } from '../shared/tool-name.ts'
 import { turnsOf } from './turns.ts'
 
 /** Parameters with the same meaning on both sides. */
@@ -13,6 +21,7 @@ const SAME = [
 ] as const satisfies readonly (keyof ChatRequest)[]
 
 const MAX_TEMPERATURE = 1.5
+const NO_PARAMETERS = { type: 'object', properties: {} }
 /** The wire's two tiers: better service if the account has it, or never. There is no equivalent of `flex`. */
 const TIERS: Readonly<Record<string, string>> = { auto: 'auto', priority: 'auto', default: 'standard_only' }
 
@@ -60,4 +69,36 @@ function formatOf(format: NonNullable<ChatRequest['response_format']>): Json {
       ...(strict == null ? {} : { strict }),
     },
   }
+}
+
+/** `tools`, `tool_choice` and `parallel_tool_calls`; none of them without function tools. */
+function toolsOf(request: Readonly<ChatRequest>): Json {
+  const tools: Json[] = []
+  for (const tool of request.tools ?? [])
+    if (tool.type === 'function') tools.push({ type: 'function', function: functionOf(tool) })
+  if (tools.length === 0) return {}
+  const choice = choiceOf(request.tool_choice)
+  const parallel = request.parallel_tool_calls
+  return {
+    tools,
+    ...(choice === undefined ? {} : { tool_choice: choice }),
+    ...(parallel == null ? {} : { parallel_tool_calls: parallel }),
+  }
+}
+
+function functionOf({ function: tool }: Extract<Tool, { type: 'function' }>): Json {
+  const { name, description, parameters, strict } = tool
+  return {
+    name: shortName(name),
+    ...(description === undefined ? {} : { description }),
+    parameters: parameters && Object.keys(parameters).length > 0 ? parameters : NO_PARAMETERS,
+    ...(typeof strict === 'boolean' && { strict }),
+  }
+}
+
+function choiceOf(choice: ChatRequest['tool_choice']): unknown {
+  if (choice === 'required') return 'any'
+  if (choice == null || typeof choice === 'string') return choice ?? undefined
+  if (choice.type !== 'function') return undefined
+  return { type: 'function', function: { name: shortName(choice.function.name) } }
 }

@@ -16,7 +16,7 @@ import {
 import { contentOf, joined, plainText } from '../shared/chat-completions/parts.ts'
 import { replayThinking } from '../shared/chat-completions/thinking.ts'
 import { type Answered, NO_RESULT, type PairedMessage, pairResults } from '../shared/chat-completions/tool-results.ts'
-import { wireName } from './tools.ts'
+import { shortName } from '../shared/tool-name.ts'
 
 const ID_CHARACTERS = 9
 const OWN = /^[a-zA-Z0-9]{9}$/
@@ -100,15 +100,15 @@ function answerOf({ message, at, calls }: PairedMessage, ids: readonly string[],
   return {
     role: 'assistant',
     content: thinking.length > 0 ? [...thinking, ...texts] : text,
-    ...(calls.length > 0 && { tool_calls: calls.map((call, i) => callOf(call, ids[i]!, `${at}.tool_calls[${i}]`)) }),
+    ...(calls.length > 0 && { tool_calls: calls.map((call, i) => callOf(call, ids[i]!)) }),
   }
 }
 
-const callOf = ({ call }: Answered, id: string, at: string): Json => ({
+const callOf = ({ call }: Answered, id: string): Json => ({
   id,
   type: 'function',
   function: {
-    name: wireName(call.function.name, `${at}.function.name`),
+    name: shortName(call.function.name),
     arguments: toolArguments(call.function.arguments),
   },
 })
@@ -116,7 +116,7 @@ const callOf = ({ call }: Answered, id: string, at: string): Json => ({
 function resultOf({ call, result, at }: Answered, id: string): Json {
   return {
     role: 'tool',
-    name: wireName(call.function.name, at),
+    name: shortName(call.function.name),
     tool_call_id: id,
     content: result ? joined(contentOf(resultWithErrorText(result), at)) : NO_RESULT,
   }

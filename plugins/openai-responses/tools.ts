@@ -1,5 +1,6 @@
 /** Tools and the tool choice. */
-import { type ChatRequest, errors, isObject, type Json, type Mapping, type Tool } from '../../src/plugin.ts'
+import { type ChatRequest, isObject, type Json, type Mapping, type Tool } from '../../src/plugin.ts'
+import { shortName } from '../shared/tool-name.ts'
 
 interface ToolSettings {
   tools?: Json[]
@@ -18,11 +19,11 @@ export function toolsOf(request: Readonly<ChatRequest>, { supports }: Mapping): 
   const canDefer = supports.has('tool_search') && given.some(tool => tool.type === 'tool_search')
   const tools: Json[] = []
   let searches = false
-  for (const [i, tool] of given.entries()) {
-    if (tool.type === 'function') tools.push(functionTool(tool, canDefer, `tools[${i}].function.name`))
+  for (const tool of given) {
+    if (tool.type === 'function') tools.push(functionTool(tool, canDefer))
     else if (tool.type === 'tool_search') {
       if (canDefer) tools.push({ type: 'tool_search' })
-    } else if (tool.type === 'custom') tools.push(customTool(tool, `tools[${i}].custom.name`))
+    } else if (tool.type === 'custom') tools.push(customTool(tool))
     else if (supports.has('web_search')) {
       tools.push(webSearchTool(tool))
       searches = true
@@ -42,19 +43,16 @@ export function toolsOf(request: Readonly<ChatRequest>, { supports }: Mapping): 
   }
 }
 
-const NAME = /^[A-Za-z0-9_-]{1,128}$/
+/** The wire's longest name of a tool. */
+export const MAX_NAME = 128
 const NO_PARAMETERS = { type: 'object', properties: {} }
 
 /** The wire defaults to strict, which rejects most schemas: `strict` is always sent explicitly. */
-function functionTool(
-  { function: called, defer_loading: deferred }: FunctionTool,
-  canDefer: boolean,
-  at: string,
-): Json {
+function functionTool({ function: called, defer_loading: deferred }: FunctionTool, canDefer: boolean): Json {
   const { name, description, parameters, strict } = called
   return {
     type: 'function',
-    name: legal(name, at),
+    name: shortName(name, MAX_NAME),
     ...(description !== undefined && { description }),
     parameters: parameters && Object.keys(parameters).length > 0 ? parameters : NO_PARAMETERS,
     strict: strict === true,
@@ -63,24 +61,17 @@ function functionTool(
 }
 
 /** The format is flat here: a grammar's definition beside its type. */
-function customTool({ custom }: Extract<Tool, { type: 'custom' }>, at: string): Json {
+function customTool({ custom }: Extract<Tool, { type: 'custom' }>): Json {
   const { name, description, format }: { name: string; description?: string | undefined; format?: Json | undefined } =
     custom
   return {
     type: 'custom',
-    name: legal(name, at),
+    name: shortName(name, MAX_NAME),
     ...(description !== undefined && { description }),
     ...(format !== undefined && {
       format: isObject(format.grammar) ? { type: format.type, ...format.grammar } : format,
     }),
   }
-}
-
-/** Throws 400 for a name outside the wire's alphabet. */
-function legal(name: string, at: string): string {
-  if (NAME.test(name)) return name
-  const wrong = `got "${name.slice(0, 100)}"`
-  throw errors.invalidField(at, `must be 1 to 128 letters, digits, "_" or "-", ${wrong}`)
 }
 
 /** The wire has neither blocked domains nor a limit of uses. */
@@ -97,7 +88,7 @@ function webSearchTool({ search_context_size: size, user_location: place, allowe
 
 function choiceOf(choice: ChatRequest['tool_choice'], searches: boolean): string | Json | undefined {
   if (choice == null || typeof choice === 'string') return choice ?? undefined
-  if (choice.type === 'function') return { type: 'function', name: choice.function.name }
-  if (choice.type === 'custom') return { type: 'custom', name: choice.custom.name }
+  if (choice.type === 'function') return { type: 'function', name: shortName(choice.function.name, MAX_NAME) }
+  if (choice.type === 'custom') return { type: 'custom', name: shortName(choice.custom.name, MAX_NAME) }
   return searches ? { type: WEB_SEARCH } : undefined
 }

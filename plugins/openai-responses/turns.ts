@@ -11,8 +11,10 @@ import {
   textKey,
   toolArguments,
 } from '../../src/plugin.ts'
+import { shortName } from '../shared/tool-name.ts'
 import { inputOf, outputOf } from './parts.ts'
 import { namespaceOf, withReplayed } from './replay.ts'
+import { MAX_NAME } from './tools.ts'
 
 /** A tool call, and its result once a tool message provides it. */
 interface CallItem {
@@ -97,10 +99,10 @@ function turnOfMessage(message: Message, at: string, target: Target, calls: Call
 function callItem(call: ToolCall, id: string): Json {
   if (call.type === 'custom') {
     const { name, input } = call.custom
-    return { type: 'custom_tool_call', call_id: id, name, input }
+    return { type: 'custom_tool_call', call_id: id, name: shortName(name, MAX_NAME), input }
   }
   const { name, arguments: args } = call.function
-  return { type: 'function_call', call_id: id, name, arguments: toolArguments(args) }
+  return { type: 'function_call', call_id: id, name: shortName(name, MAX_NAME), arguments: toolArguments(args) }
 }
 
 interface PlacedMessage {

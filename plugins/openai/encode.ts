@@ -9,6 +9,7 @@ import {
   type WireRequest,
 } from '../../src/plugin.ts'
 import { takesBreakpoints } from '../shared/breakpoints.ts'
+import { shortName } from '../shared/tool-name.ts'
 import { encodeMessage } from './messages.ts'
 import { addReasoning, boundsReasoning } from './reasoning.ts'
 import { withTextResults } from './results.ts'
@@ -67,8 +68,8 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   const tools = toolsOf(request)
   if (tools.length > 0) {
     body.tools = tools
-    const choice = request.tool_choice
-    if (choice != null && !(typeof choice === 'object' && choice.type === 'web_search')) body.tool_choice = choice
+    const choice = choiceOf(request.tool_choice)
+    if (choice !== undefined) body.tool_choice = choice
     if (request.parallel_tool_calls != null) body.parallel_tool_calls = request.parallel_tool_calls
   }
   const search = searchOf(request)
@@ -97,39 +98,39 @@ function withSystemText(messages: readonly Json[], text: string): Json[] {
   return messages.toSpliced(first < 0 ? messages.length : first, 0, { role: 'system', content: text })
 }
 
-const NAME = /^[A-Za-z0-9_-]{1,64}$/
 const NO_PARAMETERS = { type: 'object', properties: {} }
 
 /** Functions and custom tools; tool search and web search are model features without an entry here. */
 function toolsOf(request: Readonly<ChatRequest>): Json[] {
   const tools: Json[] = []
-  for (const [index, tool] of (request.tools ?? []).entries()) {
-    const at = `tools[${index}].${tool.type}.name`
-    if (tool.type === 'function') tools.push({ type: 'function', function: functionOf(tool.function, at) })
-    else if (tool.type === 'custom') tools.push({ type: 'custom', custom: customOf(tool.custom, at) })
+  for (const tool of request.tools ?? []) {
+    if (tool.type === 'function') tools.push({ type: 'function', function: functionOf(tool.function) })
+    else if (tool.type === 'custom') tools.push({ type: 'custom', custom: customOf(tool.custom) })
   }
   return tools
 }
 
-function functionOf({ name, description, parameters, strict }: (Tool & { type: 'function' })['function'], at: string) {
+function functionOf({ name, description, parameters, strict }: (Tool & { type: 'function' })['function']) {
   return {
-    name: legal(name, at),
+    name: shortName(name),
     ...(description === undefined ? {} : { description }),
     parameters: parameters && Object.keys(parameters).length > 0 ? parameters : NO_PARAMETERS,
     ...(typeof strict === 'boolean' && { strict }),
   }
 }
 
-const customOf = ({ name, description, format }: (Tool & { type: 'custom' })['custom'], at: string): Json => ({
-  name: legal(name, at),
+const customOf = ({ name, description, format }: (Tool & { type: 'custom' })['custom']): Json => ({
+  name: shortName(name),
   ...(description === undefined ? {} : { description }),
   ...(format === undefined ? {} : { format }),
 })
 
-/** Throws 400 for a name outside the wire's alphabet. */
-function legal(name: string, at: string): string {
-  if (NAME.test(name)) return name
-  throw errors.invalidField(at, `must be 1 to 64 letters, digits, "_" or "-", got "${name.slice(0, 100)}"`)
+/** Undefined for a choice of search, which has no tool here. */
+function choiceOf(choice: ChatRequest['tool_choice']): string | Json | undefined {
+  if (choice == null || typeof choice === 'string') return choice ?? undefined
+  const { type } = choice
+  if (type === 'function') return { type, function: { name: shortName(choice.function.name) } }
+  return type === 'custom' ? { type, custom: { name: shortName(choice.custom.name) } } : undefined
 }
 
 /** `web_search_options`, if search is requested. */

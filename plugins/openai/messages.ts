@@ -10,6 +10,7 @@ import {
   typeOfBase64,
 } from '../../src/plugin.ts'
 import { replayDetails } from '../shared/chat-completions/reasoning-details.ts'
+import { shortName } from '../shared/tool-name.ts'
 
 /**
  * `breakpoints` keeps `prompt_cache_breakpoint` on parts. The order of fields is fixed, so that a cached prefix stays
@@ -35,9 +36,9 @@ export function encodeMessage(message: Message, target: Target, breakpoints: boo
 
 function encodeCall(call: ToolCall): Json {
   const { id, type } = call
-  if (type === 'custom') return { id, type, custom: { name: call.custom.name, input: call.custom.input } }
+  if (type === 'custom') return { id, type, custom: { name: shortName(call.custom.name), input: call.custom.input } }
   // Providers that parse earlier arguments fail on an empty string.
-  return { id, type, function: { name: call.function.name, arguments: call.function.arguments || '{}' } }
+  return { id, type, function: { name: shortName(call.function.name), arguments: call.function.arguments || '{}' } }
 }
 
 /** C8: only user messages have non-text parts, and several providers accept other messages as strings only. */

@@ -1,5 +1,6 @@
-/** Escapes tool names outside the wire's alphabet, so that answers can be decoded without state. */
-import { type Event, errors } from '../../src/plugin.ts'
+/** Tool names in a wire's alphabet. Escaped names are decoded without state, cut ones by the tools of the request. */
+import { createHash } from 'node:crypto'
+import { type ChatRequest, type Decoder, type Event, errors } from '../../src/plugin.ts'
 
 /** The tool whose input is a structured answer, for models without a native form. */
 export const JSON_TOOL = 'json_answer'
@@ -33,8 +34,44 @@ export const fromWireName = (wire: string): string =>
     ? wire.replace(ESCAPED, (_, code: string) => String.fromCodePoint(Number.parseInt(code, 16)))
     : wire
 
-/** Events with tool names in the caller's spelling. */
-export function named(events: Event[]): Event[] {
-  for (const event of events) if (event.type === 'tool' && event.name) event.name = fromWireName(event.name)
+export const SHORT_NAME = 64
+const HASH_LENGTH = 8
+
+/** As `toWireName`, for wires whose names are shorter than a client's: a longer name is cut and ends in its hash. */
+export function shortName(name: string, most = SHORT_NAME): string {
+  const wire = name.length <= most ? escaped(name) : name
+  if (wire.length <= most) return wire
+  const hash = createHash('sha256').update(name).digest('hex').slice(0, HASH_LENGTH)
+  return `${name.slice(0, most - HASH_LENGTH - 1).replace(/[^a-zA-Z0-9_-]/g, '_')}_${hash}`
+}
+
+/**
+ * Gives calls of `decoder` the names of the tools of `request` again where `shortName` gave them others. `read` is what the
+ * decoder makes of a name.
+ */
+export function withClientNames(
+  decoder: Decoder,
+  request: Readonly<ChatRequest> | undefined,
+  most = SHORT_NAME,
+  read = (wire: string) => wire,
+): Decoder {
+  let names: Map<string, string> | undefined
+  for (const tool of request?.tools ?? []) {
+    const name = tool.type === 'function' ? tool.function.name : tool.type === 'custom' ? tool.custom.name : ''
+    const seen = read(shortName(name, most))
+    if (seen !== name) names = (names ?? new Map<string, string>()).set(seen, name)
+  }
+  if (!names) return decoder
+  const { frame, end } = decoder
+  decoder.frame = given => named(frame.call(decoder, given), names)
+  decoder.end = () => named(end.call(decoder), names)
+  return decoder
+}
+
+/** Events with tool names in the caller's spelling: those of `names`, else decoded. */
+export function named(events: Event[], names?: ReadonlyMap<string, string>): Event[] {
+  for (const event of events)
+    if (event.type === 'tool' && event.name)
+      event.name = names ? (names.get(event.name) ?? event.name) : fromWireName(event.name)
   return events
 }
