@@ -321,6 +321,33 @@ export function ledgerContract(t: Test, make: MakeSubject): void {
     t.same(await subject.usage.check(), [])
   })
 
+  t.test('what was noted of a lost request is charged, whichever of its holds has it', async t => {
+    const subject = await make(t)
+    const { ledger, clock } = subject
+    for (const [says, noted, lives] of [
+      ['the last one', 1, HOUR],
+      ['the first one', 0, HOUR],
+      ['one that is lost later than the other', 1, 2 * HOUR],
+    ] as const) {
+      const principal = await subject.organization('prepaid', 1000n)
+      const id = principal.orgId
+      for (const attempt of [0, 1]) {
+        const expiresAt = clock.now + (attempt === noted ? lives : HOUR)
+        const request = { id: `${id}:${attempt}`, request: identity(id), principal, amount: 400n, expiresAt }
+        const held = (await ledger.hold(request)) as Hold
+        if (attempt === noted) await ledger.checkpoint(held, { usage: { prompt: 100, completion: 7 }, cost: 150n })
+      }
+      for (const at of [HOUR + 60_001, HOUR]) {
+        clock.now += at
+        await ledger.recover()
+      }
+      t.same(await ledger.balance(id), { balance: 850n, held: 0n, used: 150n }, says)
+      const one = { requests: 1, errors: 1, outputTokens: 7, cost: 150n }
+      t.match(await subject.usage.totals({ orgId: id, from: NOON - HOUR, to: clock.now }), one, says)
+    }
+    t.same(await subject.usage.check(), [])
+  })
+
   t.test('a spooled row ends the hold that it names, whatever its request is called', async t => {
     const subject = await make(t)
     const { ledger, clock } = subject

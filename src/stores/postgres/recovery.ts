@@ -1,5 +1,5 @@
 /** Recovers the holds of dead nodes, and rows that the database could not take for a while. */
-import { lostRequest } from '../rules/holds.ts'
+import { byCheckpoint, isCharged, lostRequest } from '../rules/holds.ts'
 import { JOBS_OWNER } from '../rules/jobs.ts'
 import { GRACE_MS, orphanRow, ownHold } from '../rules/settlement.ts'
 import type { Spool, Spooled } from '../spool.ts'
@@ -45,11 +45,11 @@ export class Recovery {
       const { nodes } = this.#parts
       const found = await sql.query<LockedHold>(ORPHANS, [nodes.id, now, JOBS_OWNER, now - GRACE_MS])
       const ends: End[] = []
-      for (const hold of found) {
+      for (const hold of [...found].sort(byCheckpoint)) {
         // Another attempt or process may have ended it.
-        const isKnown = await outcomeOf(sql, hold.request_id)
+        const isDue = isCharged(await outcomeOf(sql, hold.request_id), hold)
         const isListed = ends.some(({ row }) => row?.id === hold.request_id)
-        ends.push(endOf(hold, isKnown || isListed ? undefined : orphanRow(lostRequest(hold))))
+        ends.push(endOf(hold, isDue && !isListed ? orphanRow(lostRequest(hold)) : undefined))
       }
       if (ends.length > 0) await endAll(sql, ends, now)
       await nodes.forgetDead(sql, now)

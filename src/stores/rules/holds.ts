@@ -1,5 +1,5 @@
 /** Rows of holds, and of those whose process has ended. */
-import type { Funds, Progress } from '../../core/ports.ts'
+import type { Funds, Progress, RequestRow } from '../../core/ports.ts'
 import type { Usage } from '../../core/usage.ts'
 import type { OpenHold } from './reservations.ts'
 import type { LostRequest } from './settlement.ts'
@@ -69,3 +69,11 @@ export const lostRequest = (orphan: Orphan): LostRequest => ({
   provider: orphan.provider,
   progress: read(orphan.progress),
 })
+
+type Noted = Pick<Orphan, 'progress'>
+/** Sorts lost holds so that those with a checkpoint come first. */
+export const byCheckpoint = (a: Noted, b: Noted): number => Number(a.progress === null) - Number(b.progress === null)
+
+/** Whether a lost hold is charged: its request has no row, or that of another lost hold, and this one has a checkpoint. */
+export const isCharged = (outcome: RequestRow['outcome'] | undefined, { progress }: Noted): boolean =>
+  outcome === undefined || (outcome === 'orphaned' && progress !== null)

@@ -6,7 +6,16 @@ import type { Money } from '../../core/money.ts'
 import type { Exhausted, Hold, HoldRequest, Ledger, Progress, RequestRow } from '../../core/ports.ts'
 import { errors } from '../../lib/error.ts'
 import type { MoneyState } from '../../limits/alerts.ts'
-import { type HoldOfRequest, type HoldRow, lostRequest, type Orphan, openHold, written } from '../rules/holds.ts'
+import {
+  byCheckpoint,
+  type HoldOfRequest,
+  type HoldRow,
+  isCharged,
+  lostRequest,
+  type Orphan,
+  openHold,
+  written,
+} from '../rules/holds.ts'
 import { JOBS_OWNER } from '../rules/jobs.ts'
 import { begunByHold, gone, nothingLeft, type OpenHold, Reservations } from '../rules/reservations.ts'
 import { type Bill, GRACE_MS, NOTHING, orphanRow, ownHold, recordSettlement } from '../rules/settlement.ts'
@@ -210,10 +219,11 @@ export class SqliteLedger implements Ledger {
       // The sweep skips processes that ended since then: the next sweep enters their spooled rows.
       const spared = [...living, ...this.#owners.living()]
       const orphans = this.#orphan.all({ living: JSON.stringify(spared), before: now - GRACE_MS })
-      for (const orphan of orphans) {
+      for (const orphan of orphans.sort(byCheckpoint)) {
         // Another attempt or process may have ended it.
-        if (this.#log.outcomeOf(orphan.request_id)) this.#reservations.release(openHold(orphan), NOTHING, now)
-        else this.#settle(openHold(orphan), orphanRow(lostRequest(orphan)))
+        const isDue = isCharged(this.#log.outcomeOf(orphan.request_id), orphan)
+        if (isDue) this.#settle(openHold(orphan), orphanRow(lostRequest(orphan)))
+        else this.#reservations.release(openHold(orphan), NOTHING, now)
       }
       this.#owners.keepOnly(spared)
       // Writes each time, so that a probe notices an unwritable file.
