@@ -31,7 +31,7 @@ export class OpenCatalog implements OpenModels {
   constructor(template: Mapping, mapped: ReadonlySet<string>, found?: () => readonly FoundModel[]) {
     this.#template = template
     this.#mapped = mapped
-    this.#found = found ?? (() => [])
+    this.#found = found ?? (() => this.#listed.of)
     this.searched = found !== undefined
   }
 

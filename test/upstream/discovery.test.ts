@@ -78,6 +78,15 @@ async function scene(t: Test, more: Partial<Provider> = {}, options: SceneOption
   }
 }
 
+t.test('a provider that is not looked up lists nothing, and the same nothing each time', t => {
+  const open = new OpenCatalog(target().mapping, new Set())
+  const { listed } = open
+  t.strictSame(listed, [])
+  t.equal(open.find('given')?.externalId, 'given')
+  t.equal(open.listed, listed)
+  t.end()
+})
+
 t.test('what an engine lists can be called, until it is gone for a while', async t => {
   const { discovery, ids, answers, asked, changes, logged, found } = await scene(t)
   answers(listing([{ id: 'tiny:1', object: 'model', created: 1700000000 }, { id: 'vendor/large' }]))
