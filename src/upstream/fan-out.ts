@@ -114,7 +114,13 @@ export async function fannedOut<P>(
     throw signal.reason
   }
   const there = answers.filter(answer => answer !== undefined)
-  const charged = [...there.filter(answer => !answer.some(isFree)), ...billed]
+  const counted = countedAxes.filter(axis => there.some(answer => !answer.some(isFree) && reports(answer, axis)))
+  const whole = answers.flatMap((answer, at) => {
+    if (!answer || answer.some(isFree)) return []
+    // Where no part has a count, the sum of all is estimated.
+    return [counted.every(axis => reports(answer, axis)) ? answer : [usageOf(parts[at]!, answer)]]
+  })
+  const charged = [...whole, ...billed]
   const error = failed ?? (there.length === 0 ? refused : undefined)
   if (error) {
     const owed = isCharged(error) ? owedOf() : []
@@ -131,6 +137,11 @@ const isCharged = ({ failover, upstreamStatus, code }: GatewayError): boolean =>
   !failover && (upstreamStatus !== undefined || code === 'overloaded')
 
 const isReport = (event: Event): boolean => event.type === 'usage' && event.estimated === undefined
+
+/** Counts whose absence beside those of other parts does not show in the sum. */
+const countedAxes = ['prompt', 'completion'] as const
+const reports = (answer: readonly Event[], axis: Axis): boolean =>
+  answer.some(event => event.type === 'usage' && event.usage[axis] !== undefined)
 
 const isFree = (event: Event): boolean => event.type === 'finish' && event.free === true
 

@@ -6,6 +6,7 @@ import type { Event } from '../../src/core/event.ts'
 import { formatMoney, type Price } from '../../src/core/money.ts'
 import type { FanOut } from '../../src/core/translator.ts'
 import type { Usage } from '../../src/core/usage.ts'
+import type { RequestPart } from '../../src/core/wire.ts'
 import { images } from '../../src/endpoints/inference.ts'
 import { tooManyBytes, tooManyCalls } from '../../src/json/answer-bounds.ts'
 import { errors, GatewayError } from '../../src/lib/error.ts'
@@ -130,6 +131,33 @@ t.test('what stands for a report in the price is summed as the report is', async
   })
   const [plain] = await joined([written, written])
   t.strictSame(plain, { ...used(200, 100), requests: { count: 2, longest: 100 } })
+})
+
+t.test('a part that its provider has not counted is estimated, also beside parts that it has', async t => {
+  const ex = exchange({ request, target: target({ mapping: { price: flat({ prompt: '1', completion: '2' }) } }) })
+  const end: Event = { type: 'finish', choice: 0, reason: 'stop' }
+  const parts: RequestPart[] = [40, 400].map(length => {
+    const input = { ...request, messages: [{ role: 'user', content: 'x'.repeat(length) }] } as ChatRequest
+    return { request: { path: '', body: {} }, input, characters: length }
+  })
+  const spoken = text('y'.repeat(80))
+  const counted: Event = { type: 'usage', usage: { prompt: 7, completion: 5 } }
+  const half: Event = { type: 'usage', usage: { prompt: 90 } }
+  const rows: [says: string, second: readonly Event[], usage: Usage][] = [
+    ['no report', [spoken, end], { prompt: 107, completion: 25 }],
+    ['half a report', [spoken, half, end], { prompt: 97, completion: 25 }],
+    ['a report', [spoken, counted, end], { prompt: 14, completion: 10 }],
+    ['a refusal that is free', [{ ...end, free: true }], { prompt: 7, completion: 5 }],
+  ]
+  for (const [says, second, usage] of rows) {
+    const [report] = await fannedOut(parts, promptFanOut, new Cancellation(), {
+      charge: () => undefined,
+      usageOf: partUsage.bind(undefined, ex),
+      send: async part => (part === parts[0] ? [spoken, counted, end] : second),
+    })
+    const isEstimated = says.endsWith('no report') || says.startsWith('half')
+    t.match(report, { usage, estimated: isEstimated || undefined }, says)
+  }
 })
 
 t.test('parts cost what they would alone: each its request, and the rates of its own length', async t => {
