@@ -3,6 +3,7 @@ import t from 'tap'
 import type { Exchange } from '../../src/core/exchange.ts'
 import type { Principal, Services } from '../../src/core/ports.ts'
 import { ratelimit } from '../../src/filters/ratelimit/index.ts'
+import { compileRule } from '../../src/filters/ratelimit/rules.ts'
 import type { GatewayError } from '../../src/lib/error.ts'
 import type { OwnLimits } from '../../src/limits/kinds.ts'
 import { MemoryCounters } from '../../src/stores/memory/counters.ts'
@@ -44,7 +45,7 @@ t.test('a rule counts apart what it names or what it says, and no one else', asy
     [
       'each session',
       { by: 'session', rpm: 1 },
-      { session, orgId: 'o2' },
+      { session, projectId: 'p2' },
       { session: { ...session, id: 's2' } },
       'session "',
     ],
@@ -146,4 +147,26 @@ t.test('a limit that only notifies lets requests pass, and is logged once in eac
   t.equal(told.length, 1)
   await enter()
   t.equal(told.length, 2)
+})
+
+t.test('what clients name displaces no counter of a record, and none of another organization', async t => {
+  const counters = new MemoryCounters(() => 0)
+  const keysBy = (rule: Rule) => {
+    const compiled = compileRule(rule)
+    return (name: string, caller: Partial<Principal> = {}) => {
+      const facts = { models: ['m'], labels: { endUser: name, tags: new Map([['team', name]]) } }
+      return compiled.limitsFor({ ...principal, ...caller }, 'chat', facts).map(({ key }) => key)
+    }
+  }
+  const records = (['org', 'project', 'key', 'model', 'gateway'] as const).flatMap(by => keysBy({ by, rpd: 1 })(''))
+  const kept = [...records, ...keysBy({ by: 'end_user', rpd: 1 })('ann', { orgId: 'o2' }), `${principal.orgId} chat`]
+  for (const key of kept) t.ok(counters.take(key, 1, 86_400_000).allowed, key)
+  // In all more than the most that are named by one organization.
+  const session = (id: string) => ({ session: { id, models: undefined } })
+  for (const by of ['end_user', ['key', 'session']]) {
+    const keysOf = keysBy({ by, rpm: 1 })
+    for (let n = 0; n < 11_000; n++) for (const key of keysOf(`${n}`, session(`${n}`))) counters.take(key, 1, 60_000)
+  }
+  for (let address = 0; address < 11_000; address++) counters.take(`address v6 ${address}`, 1, 60_000)
+  for (const key of kept) t.notOk(counters.take(key, 1, 86_400_000).allowed, key)
 })

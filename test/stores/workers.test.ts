@@ -186,6 +186,14 @@ t.test('leased counters', async t => {
   reservationsContract(t, make)
 })
 
+t.test('what clients name displaces no counter of a record at the primary either', async t => {
+  const lending = new LeaseServer(() => 1000).borrower(async () => undefined)
+  const day = { limit: 1, windowMs: 86_400_000, need: 1, more: 0, unused: undefined }
+  t.match(await lending.take({ key: 'key k rpd', ...day }), { units: 1 })
+  for (let n = 0; n < 11_000; n++) await lending.take({ key: `address v6 ${n}`, ...day })
+  t.match(await lending.take({ key: 'key k rpd', ...day }), { units: 0 })
+})
+
 t.test('CC-06 in no span of one window do all workers together admit more than the limit', async () => {
   const steps = fc.array(fc.oneof({ weight: 8, arbitrary: step }, { weight: 2, arbitrary: waiting }), {
     minLength: 20,

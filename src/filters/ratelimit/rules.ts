@@ -123,14 +123,15 @@ const partsOf = (
   endpoint: [endpoint, `endpoint "${endpoint}"`],
 })
 
-/** Undefined where the request has not all that the rule counts by. */
+/** Undefined where the request has not all that the rule counts by. Clients make as many names as they like. */
 function subjectOf(rule: string, kinds: readonly string[], parts: SubjectParts): Subject | undefined {
   const found = kinds.map(kind => parts[kind])
   if (found.includes(undefined)) return undefined
   const ids = found.map(part => part![0])
+  const isNamed = /(?:^| )(?:end_user|session|tag:)/.test(kinds.join(' '))
   return {
     kind: kinds.map(kind => kind.replace(/[^\w:.-]/g, '_')).join('-'),
-    id: `rule ${rule} ${JSON.stringify(ids)}`,
+    id: `${isNamed ? `named ${parts.org![0]} ` : ''}rule ${rule} ${JSON.stringify(ids)}`,
     label: found.map(part => part![1]).join(' and '),
   }
 }

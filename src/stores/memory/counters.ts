@@ -1,14 +1,12 @@
 /** Sliding-window counters of one process. */
-import { LRUCache } from 'lru-cache'
 import type { Counters, Quota, Reservation } from '../../core/ports.ts'
+import { Keyed } from './keyed.ts'
 import { SlidingWindow, untilLeft } from './window.ts'
 
-const MAX_KEYS = 10_000
-
-/** Counts units per window and concurrent units per key, exactly. Keys unused for long are forgotten. */
+/** Counts units per window and concurrent units per key, exactly, within the bounds of `Keyed`. */
 export class MemoryCounters implements Counters {
   readonly #now: () => number
-  readonly #windows = new LRUCache<string, SlidingWindow>({ max: MAX_KEYS })
+  readonly #windows = new Keyed((_, windowMs) => new SlidingWindow(windowMs))
   /** Concurrent units by key; a key without any is absent. */
   readonly #taken = new Map<string, number>()
 
@@ -32,7 +30,7 @@ export class MemoryCounters implements Counters {
 
   /** Reserves, and says in which bucket, for `correct`. */
   reserveIn(key: string, limit: number, windowMs: number, units: number): Quota & { readonly bucket: number } {
-    const window = this.#window(key, windowMs)
+    const window = this.#windows.of(key, windowMs)
     const now = this.#now()
     const bucket = window.advance(now)
     const allowed = window.sum < limit
@@ -43,29 +41,19 @@ export class MemoryCounters implements Counters {
 
   /** Adds `units` now, or takes as many from the bucket that they were reserved in. */
   correct(key: string, windowMs: number, bucket: number, units: number): void {
-    const window = this.#window(key, windowMs)
+    const window = this.#windows.of(key, windowMs)
     const now = this.#now()
     const current = window.advance(now)
     if (units > 0) window.add(current, units, now)
     else window.remove(bucket, -units)
   }
 
-  #window(key: string, windowMs: number): SlidingWindow {
-    const name = `${windowMs} ${key}`
-    let window = this.#windows.get(name)
-    if (!window) {
-      window = new SlidingWindow(windowMs)
-      this.#windows.set(name, window)
-    }
-    return window
-  }
-
   peek(key: string, limit: number, windowMs: number): Quota {
-    const window = this.#windows.get(`${windowMs} ${key}`)
+    const window = this.#windows.of(key, windowMs)
     const now = this.#now()
-    window?.advance(now)
-    const remaining = Math.max(0, limit - (window?.sum ?? 0))
-    const resetMs = window?.sum ? untilLeft(window.leavesAt, now, windowMs) : 0
+    window.advance(now)
+    const remaining = Math.max(0, limit - window.sum)
+    const resetMs = window.sum > 0 ? untilLeft(window.leavesAt, now, windowMs) : 0
     return { allowed: remaining > 0, remaining, resetMs }
   }
 

@@ -1,10 +1,9 @@
 /** Counters of one of several workers: exact for all workers together, and seldom slower than its own memory. */
-import { LRUCache } from 'lru-cache'
 import type { Counters, Quota, Reservation } from '../../core/ports.ts'
+import { Keyed } from '../memory/keyed.ts'
 import { type LeaseClient, systemClock, type Unused } from './lease.ts'
 import { LeasedQuota } from './leased-quota.ts'
 
-const MAX_KEYS = 10_000
 /** Interval for returning unused units. */
 const SWEEP_MS = 500
 
@@ -15,7 +14,7 @@ const SWEEP_MS = 500
 export class LeasedCounters implements Counters {
   readonly #leases: LeaseClient
   readonly #now: () => number
-  readonly #quotas = new LRUCache<string, LeasedQuota>({ max: MAX_KEYS })
+  readonly #quotas = new Keyed((key, windowMs) => new LeasedQuota(key, windowMs, this.#leases, this.#now))
   readonly #sweep: NodeJS.Timeout
 
   /** `now`: the clock of the lease server. */
@@ -27,11 +26,11 @@ export class LeasedCounters implements Counters {
   }
 
   take(key: string, limit: number, windowMs: number): Quota | Promise<Quota> {
-    return this.#quota(key, windowMs).take(limit)
+    return this.#quotas.of(key, windowMs).take(limit)
   }
 
   peek(key: string, limit: number, windowMs: number): Promise<Quota> {
-    return this.#quota(key, windowMs).peek(limit)
+    return this.#quotas.of(key, windowMs).peek(limit)
   }
 
   enter(key: string, limit: number): boolean | Promise<boolean> {
@@ -53,7 +52,7 @@ export class LeasedCounters implements Counters {
 
   /** Gives up the unused units of a key. */
   recall(key: string, windowMs: number): Unused | undefined {
-    return this.#quotas.peek(`${windowMs} ${key}`)?.drop()
+    return this.#quotas.of(key, windowMs).drop()
   }
 
   /** Returns borrowed units that can no longer be used. */
@@ -66,15 +65,5 @@ export class LeasedCounters implements Counters {
 
   close(): void {
     clearInterval(this.#sweep)
-  }
-
-  #quota(key: string, windowMs: number): LeasedQuota {
-    const name = `${windowMs} ${key}`
-    let quota = this.#quotas.get(name)
-    if (!quota) {
-      quota = new LeasedQuota(key, windowMs, this.#leases, this.#now)
-      this.#quotas.set(name, quota)
-    }
-    return quota
   }
 }

@@ -2,12 +2,11 @@
  * Counts for all workers. A busy worker gets more units than it needs and spends them locally; unused ones are recalled
  * before any request is refused.
  */
-import { LRUCache } from 'lru-cache'
 import { MemoryCounters } from '../memory/counters.ts'
+import { Keyed } from '../memory/keyed.ts'
 import { bucketMs, SlidingWindow } from '../memory/window.ts'
 import { type Lease, type LeaseClient, type LeaseRequest, type Remainder, systemClock, type Unused } from './lease.ts'
 
-const MAX_KEYS = 10_000
 /** Beyond its need a worker gets its share of the rest, divided by this, so that little stays unused. */
 const SURPLUS_DIVISOR = 4
 /** Time for a worker to return units; later returns still count. */
@@ -19,7 +18,7 @@ type Recall = (key: string, windowMs: number) => Promise<Unused | undefined>
 /** The counters of the primary; each worker has one `borrower`. */
 export class LeaseServer {
   readonly #now: () => number
-  readonly #quotas = new LRUCache<string, SharedQuota>({ max: MAX_KEYS })
+  readonly #quotas = new Keyed((key, windowMs) => new SharedQuota(key, windowMs))
   /** Places, and units that are not lent. */
   readonly #places: MemoryCounters
   #borrowers = 0
@@ -42,7 +41,7 @@ export class LeaseServer {
     this.#borrowers++
     return {
       take: request => {
-        const quota = this.#quota(request.key, request.windowMs)
+        const quota = this.#quotas.of(request.key, request.windowMs)
         if (request.unused) quota.giveBack(request.unused)
         quota.holders.delete(recall)
         return this.#lend(quota, request, recall)
@@ -50,9 +49,9 @@ export class LeaseServer {
       peek: ({ key, limit, windowMs }) => {
         const { remaining, resetMs } = this.#places.peek(key, limit, windowMs)
         if (remaining < limit) return { free: remaining, leavesAt: this.#now() + resetMs }
-        return this.#left(this.#quota(key, windowMs), limit)
+        return this.#left(this.#quotas.of(key, windowMs), limit)
       },
-      giveBack: (key, windowMs, unused) => this.#quota(key, windowMs).giveBack(unused),
+      giveBack: (key, windowMs, unused) => this.#quotas.of(key, windowMs).giveBack(unused),
       enter: (key, limit) => {
         const entered = this.#places.enter(key, limit)
         if (entered) inside.set(key, (inside.get(key) ?? 0) + 1)
@@ -93,16 +92,6 @@ export class LeaseServer {
     const recalled = free === 0 && quota.recall(bucket)
     if (recalled) return recalled.then(() => this.#left(quota, limit))
     return { free, leavesAt: window.sum > 0 ? window.leavesAt : 0 }
-  }
-
-  #quota(key: string, windowMs: number): SharedQuota {
-    const name = `${windowMs} ${key}`
-    let quota = this.#quotas.get(name)
-    if (!quota) {
-      quota = new SharedQuota(key, windowMs)
-      this.#quotas.set(name, quota)
-    }
-    return quota
   }
 }
 
