@@ -313,6 +313,10 @@ t.test(
     t.equal((await ask(gateway.token)).status, 400)
     t.equal((await ask('sk-wrong', dev)).status, 401)
     t.equal((await gateway.get('/key/info', anonymous)).status, 401)
+    const begun = await gateway.post('/v1/sessions', { customer: 'ann' }, { authorization: `Bearer ${dev}` })
+    const { sessionToken } = (await begun.json()) as { sessionToken: string }
+    for (const asked of [undefined, dev, sha256(dev)])
+      t.equal((await ask(sessionToken, asked)).status, 403, 'a session')
     t.equal((await gateway.get('/v1/models', { authorization: `Bearer ${gateway.token}` })).status, 401)
   },
 )

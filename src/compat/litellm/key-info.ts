@@ -52,10 +52,10 @@ async function find(key: string, keys: Services['keys']): Promise<Principal | un
   return (await keys.find(hash('sha256', key))) ?? (HASH.test(key) ? await keys.find(key) : undefined)
 }
 
-/** A key itself; and every key of an organization, for its owners and admins. */
+/** A key itself, and no session that it began; and every key of an organization, for its owners and admins. */
 function mayRead({ keyId, orgId, member, kind }: Principal, found: Principal): boolean {
-  if (found.keyId === keyId) return true
-  return kind === 'key' && found.orgId === orgId && (member?.role === 'owner' || member?.role === 'admin')
+  if (kind !== 'key') return false
+  return found.keyId === keyId || (found.orgId === orgId && (member?.role === 'owner' || member?.role === 'admin'))
 }
 
 function infoOf(principal: Principal, status: KeyStatus, secret: string): object {
