@@ -39,8 +39,8 @@ function explain(error: Failure, hidden: readonly Path[]): Issue {
   const path = pathOf(error.instancePath)
   const about = (message: string): Issue => ({ path, at: 'value', message })
   const { data, params, parentSchema: rule = {} } = error
-  const secret = hidden.some(other => samePath(other, path))
-  const got = secret ? 'another value' : show(data)
+  const isPlace = /\/(?:auth|headers|secrets?|client_secret)(?:\/\d+)*$/.test(error.instancePath)
+  const secret = isPlace || hidden.some(other => samePath(other, path))
   switch (error.keyword) {
     case 'additionalProperties':
       return unknownKey(path, params.additionalProperty, Object.keys(rule.properties ?? {}))
@@ -53,7 +53,7 @@ function explain(error: Failure, hidden: readonly Path[]): Issue {
     case 'enum':
       if (typeof data === 'string' && !secret) return about(unknownName('value', data, rule.enum))
   }
-  return about(`expected ${expectation(error, rule)}, got ${got}`)
+  return about(`expected ${expectation(error, rule)}, got ${secret && data !== '' ? 'another value' : show(data)}`)
 }
 
 const unknownKey = (path: Path, key: string, known: string[]): Issue => ({
