@@ -38,6 +38,14 @@ export function sqlContract(t: Test, make: (t: Test) => Sql | Promise<Sql>): voi
     t.strictSame([row!.a, row!.b, Boolean(row!.missing)], ['x', null, true])
   })
 
+  t.test('a NUL, which clients and servers may send in any text, fails no statement', async t => {
+    const sql = await make(t)
+    await sql.query(INSERT, ['a\0b', 1])
+    await sql.transaction(inner => inner.query(INSERT, ['a\0c', 2]))
+    t.match(await names(sql), [/^a.b$/s, /^a.c$/s])
+    t.same(await sql.query('SELECT 1 AS one FROM written WHERE name = $1', ['a\0']), [])
+  })
+
   t.test('a transaction that rejects leaves nothing, and one that resolves leaves all', async t => {
     const sql = await make(t)
     const work = async (inner: Sql): Promise<string[]> => {

@@ -76,7 +76,9 @@ export function openPool({ url, max, warn }: PoolOptions): pg.Pool {
 
 /** A statement that runs by itself, or in the transaction of its connection. */
 async function run<Row>(on: pg.Pool | pg.PoolClient, text: string, values: readonly SqlValue[]): Promise<Row[]> {
-  return (await on.query({ text, values: values as SqlValue[] })).rows as Row[]
+  // PostgreSQL has no NUL in texts, which clients and servers may send.
+  const sent = values.map(value => (typeof value === 'string' ? value.replaceAll('\0', '\ufffd') : value))
+  return (await on.query({ text, values: sent })).rows as Row[]
 }
 
 const dialect: Dialect = {
