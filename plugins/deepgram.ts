@@ -14,11 +14,14 @@ const FORMATS = {
   aac: 'encoding=aac',
 } as const
 
-/** The voice is a part of the model's name: a voice of Deepgram replaces the model; any other is ignored. */
+/** The voice is a part of the model's name: one of the model's generation, or that its mapping names, replaces the model. */
 function encode(request: Readonly<SpeechRequest>, { mapping }: Target): WireRequest {
   const { input, response_format = 'mp3' } = request
+  const { externalId: own, voices = {} } = mapping
   const voice = voiceOf(request, mapping, '')
-  const model = voice.startsWith('aura-') ? voice : mapping.externalId
+  const generationOf = (model: string) => /^aura-(?:\d+-)?/.exec(model)?.[0]
+  const isKnown = generationOf(voice) === generationOf(own) || Object.values(voices).includes(voice)
+  const model = isKnown && voice.startsWith('aura-') ? voice : own
   return { path: `/speak?model=${encodeURIComponent(model)}&${FORMATS[response_format]}`, body: { text: input } }
 }
 

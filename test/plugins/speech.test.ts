@@ -101,8 +101,23 @@ t.test('each wire asks in its own words', async t => {
     [
       'deepgram.speech',
       request({ voice: 'aura-2-zeus-en', response_format: 'pcm' }),
-      offer(),
+      offer({ externalId: 'aura-2-thalia-en' }),
       '/speak?model=aura-2-zeus-en&encoding=linear16&container=none&sample_rate=24000',
+      { text: 'Hi 👋' },
+    ],
+    // Another generation is another model, with another price.
+    ...(['aura-asteria-en', 'say-1'] as const).map((externalId): (typeof rows)[number] => [
+      'deepgram.speech',
+      request({ voice: 'aura-2-zeus-en' }),
+      offer({ externalId }),
+      `/speak?model=${externalId}&encoding=mp3`,
+      { text: 'Hi 👋' },
+    ]),
+    [
+      'deepgram.speech',
+      request({ voice: 'alloy' }),
+      offer({ voices: { alloy: 'aura-2-zeus-en' } }),
+      '/speak?model=aura-2-zeus-en&encoding=mp3',
       { text: 'Hi 👋' },
     ],
     [
