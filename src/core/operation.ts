@@ -57,8 +57,8 @@ export interface Operation<O extends Op = Op> {
   unmeasured?(request: Readonly<Ops[O]>, mapping?: Mapping): Usage | undefined
   /** Whether a tool of the request runs at its provider, which may read the whole prompt again after each of its calls. */
   loops?(request: Readonly<Ops[O]>): boolean
-  /** Measures an answer of bytes while it comes, for as long as no report counts it; undefined where that costs nothing. */
-  measure?(contentType: string, model: Model): AnswerMeasure | undefined
+  /** Measures an unreported answer of bytes as it comes, up to `limit` tokens; undefined where that costs nothing. */
+  measure?(contentType: string, model: Model, limit: number | undefined): AnswerMeasure | undefined
   /** Returns the requested facts, besides usage, on which the price depends. */
   terms?(request: Readonly<Ops[O]>): Terms
   /** Serves the operation by the mapping's wires for another one, where it has none (docs/contract.md#bridges). */

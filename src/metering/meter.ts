@@ -94,8 +94,9 @@ class Answer implements AnswerMeter, Delivered {
 
   #measureBytes({ bytes, contentType = '' }: Extract<Event, { type: 'bytes' }>): void {
     if (this.#measure === undefined) {
-      const { endpoint, target } = this.#ex
-      this.#measure = endpoint.operation?.measure?.(contentType, target!.mapping.model) ?? null
+      const { endpoint, outbound, request, target } = this.#ex
+      const sent = outbound.output ?? endpoint.operation?.expectedOutput?.(request!, target!.mapping)
+      this.#measure = endpoint.operation?.measure?.(contentType, target!.mapping.model, sent?.limit) ?? null
     }
     this.#measure?.add(bytes)
   }

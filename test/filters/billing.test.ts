@@ -944,6 +944,13 @@ t.test('speech by tokens holds what is usual, grows while it is measured, and en
       ['hold 440000', 'extend 60000', 'extend 0', 'settle ok 200 500000 estimated'],
     ],
     [
+      'without end, of one who has much: it counts as the slowest speech of its text',
+      1000,
+      { bytes: true, left: much },
+      1000,
+      ['hold 440000', ...Array.from({ length: 29 }, () => /^extend/), 'settle ok 200 3260000 estimated'],
+    ],
+    [
       'the same as bytes',
       1000,
       { bytes: true, left: 500_000n },

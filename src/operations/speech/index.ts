@@ -91,7 +91,8 @@ export const speech: Operation<'speech'> = {
     mapping.model.tokenizer === CHARACTERS ? undefined : speechOutput(request, mapping),
   unaffordable: { what: 'its speech', instead: 'send a shorter text' },
   bounded: (request, tokens) => ({ ...request, max_output: tokens }),
-  measure: (contentType, { tokenizer }) => (tokenizer === CHARACTERS ? undefined : new SpeechMeasure(contentType)),
+  measure: (contentType, { tokenizer }, limit) =>
+    tokenizer === CHARACTERS ? undefined : new SpeechMeasure(contentType, limit),
   tuning: { speed: 'speed', instructions: 'instructions' },
   neverReplayed: true,
   demo,
@@ -99,10 +100,12 @@ export const speech: Operation<'speech'> = {
 
 class SpeechMeasure implements AnswerMeasure {
   readonly #bytesPerSecond: number
+  readonly #limit: number
   #bytes = 0
 
-  constructor(contentType: string) {
+  constructor(contentType: string, limit = Number.POSITIVE_INFINITY) {
     this.#bytesPerSecond = usualBytesPerSecond(contentType)
+    this.#limit = limit
   }
 
   add(bytes: Buffer): void {
@@ -110,7 +113,7 @@ class SpeechMeasure implements AnswerMeasure {
   }
 
   get tokens(): number {
-    return speechTokens(this.#bytes / this.#bytesPerSecond)
+    return Math.min(speechTokens(this.#bytes / this.#bytesPerSecond), this.#limit)
   }
 
   get usage(): Usage {
