@@ -312,6 +312,24 @@ export function limitContract(t: Test, make: MakeSubject): void {
     t.same(await subject.usage.check(), [])
   })
 
+  t.test('the plan pays for an amount that it has room for, however much is spare to it', async t => {
+    const subject = await make(t)
+    const { orgId, principal } = await keyed(subject, { credits: 1000n })
+    await subject.plans.set(orgId, { plan: 'lite', overflow: true }, 'test')
+    const payer = await principal()
+    for (const [allowance, funds, amount] of [
+      [{ monthly: 100n, premium: undefined }, 'plan', 60n],
+      [{ monthly: 500n, premium: 50n }, 'premium', 35n],
+      [{ monthly: 10n, premium: undefined }, 'credits', 220n],
+    ] as const) {
+      const held = await granted(subject, payer, 20n, { least: 1n, spare: 200n, allowance })
+      t.match(held, { funds, amount, refused: undefined })
+      await settle(subject, payer, held, 0n)
+    }
+    t.same(await subject.ledger.balance(orgId), { balance: 1000n, held: 0n, used: 0n })
+    t.same(await subject.usage.check(), [])
+  })
+
   t.test('a hold grows by what there is room for, in credits, plans and limits alike', async t => {
     const subject = await make(t)
     const { id, orgId, principal } = await keyed(subject, { credits: 100n, limit: { amount: 80n } })

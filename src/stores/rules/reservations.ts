@@ -71,8 +71,9 @@ export class Reservations {
   reserve(wanted: HoldRequest, now: number): Reserved | Exhausted {
     const { budgets } = wanted.principal
     const limits = budgets.length === 0 ? NO_LIMITS : budgets.map(budget => budget.id)
-    const funds = wanted.byok ? 'byok' : undefined
     const { amount, least = amount, spare = 0n } = wanted
+    // What is spare to an amount that the plan has room for does not make credits pay.
+    const funds = wanted.byok ? 'byok' : spare > 0n ? this.#planOf(wanted, now) : undefined
     const take = (size: Money) => this.#take(wanted, size, limits, funds, now)
     this.#passed = undefined
     const taken = this.#most(wanted, amount + 2n * spare, least, take)
@@ -98,6 +99,14 @@ export class Reservations {
     else if (charge > 0n) this.#credits.release(orgId, 0n, charge)
     if (budgets !== null) this.#budgets.release(JSON.parse(budgets) as string[], amount, cost, now)
     return isPlan(funds) ? this.#plans.release(orgId, funds, amount, planned, now) : now
+  }
+
+  /** The plan that pays for the amount; undefined where none does. */
+  #planOf({ principal: { orgId }, allowance, amount }: Wanted, now: number): Funds | undefined {
+    const plan = allowance && this.#plans.reserve(orgId, allowance, amount, now)
+    if (typeof plan !== 'string') return undefined
+    this.#plans.release(orgId, plan, amount, 0n, now)
+    return plan
   }
 
   /** Takes `amount`, or the room that all have if that is at least `least`. */
