@@ -2,14 +2,16 @@
 import {
   type ContentPart,
   dataHeadOf,
+  isObject,
   type Json,
   type Message,
   parseFile,
   type Target,
   type ToolCall,
   typeOfBase64,
+  unseal,
 } from '../../src/plugin.ts'
-import { replayDetails } from '../shared/chat-completions/reasoning-details.ts'
+import { parsedSeal, replayDetails } from '../shared/chat-completions/reasoning-details.ts'
 import { shortName } from '../shared/tool-name.ts'
 
 /**
@@ -28,17 +30,23 @@ export function encodeMessage(message: Message, target: Target, breakpoints: boo
   if (message.refusal != null) out.refusal = message.refusal
   if (id !== undefined) out.tool_call_id = id
   if (calling) {
-    out.tool_calls = calls.map(encodeCall)
+    out.tool_calls = calls.map(call => encodeCall(call, target))
   }
   if (message.role === 'assistant') addReasoning(out, message, target, calling)
   return out
 }
 
-function encodeCall(call: ToolCall): Json {
+function encodeCall(call: ToolCall, target: Target): Json {
   const { id, type } = call
   if (type === 'custom') return { id, type, custom: { name: shortName(call.custom.name), input: call.custom.input } }
+  const extra = parsedSeal(unseal(target, call.extra_content?.vendor?.thought_signature))?.extra_content
   // Providers that parse earlier arguments fail on an empty string.
-  return { id, type, function: { name: shortName(call.function.name), arguments: call.function.arguments || '{}' } }
+  return {
+    id,
+    type,
+    function: { name: shortName(call.function.name), arguments: call.function.arguments || '{}' },
+    ...(isObject(extra) && { extra_content: extra }),
+  }
 }
 
 /** C8: only user messages have non-text parts, and several providers accept other messages as strings only. */

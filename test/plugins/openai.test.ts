@@ -396,6 +396,28 @@ t.test('reasoning details go back unchanged to the provider that made them, and 
   }
 })
 
+t.test('what a provider adds to a call goes back with it, and to no other provider', async t => {
+  const extra_content = { google: { thought_signature: 's+/=1' } }
+  const call = { id: 'c', type: 'function', function: { name: 'f', arguments: '{"k":1}' } }
+  const finish = { finish_reason: 'tool_calls' }
+  const whole = [{ choices: [{ message: { tool_calls: [{ ...call, extra_content }] }, ...finish }] }]
+  const streamed = [
+    { choices: [{ delta: { tool_calls: [{ index: 0, ...call, extra_content }] } }] },
+    { choices: [{ delta: {}, ...finish }] },
+  ]
+  for (const [mode, frames] of [
+    ['unary', whole],
+    ['stream', streamed],
+  ] as const) {
+    const [made] = decode(mode, frames, target()).filter(event => event.type === 'tool')
+    const kept = { ...call, extra_content: { vendor: { thought_signature: made?.signature } } }
+    const messages = [hi, { role: 'assistant', content: null, tool_calls: [kept] }, hi]
+    const sent = (to: Target) => (encode({ messages }, to).messages as { tool_calls: Json[] }[])[1]!.tool_calls[0]
+    t.strictSame(sent(target()), { ...call, extra_content }, mode)
+    t.strictSame(sent(target({ provider: { id: 'other' } })), call, `${mode}, another provider`)
+  }
+})
+
 /** `text` cut at any places. */
 const cut = (text: string) =>
   fc

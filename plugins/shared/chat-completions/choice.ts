@@ -260,7 +260,7 @@ export class Choice {
   #calls(calls: readonly unknown[], answerId: string, out: Event[]): void {
     if (calls.length === 0) return
     this.#turn(out)
-    this.#tools ??= new ToolCalls(this.#index, this.#count)
+    this.#tools ??= new ToolCalls(this.#index, this.#count, this.#target)
     this.#tools.read(calls, answerId, out)
   }
 

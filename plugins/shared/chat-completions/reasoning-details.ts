@@ -206,7 +206,7 @@ export function replayDetails(details: Message['reasoning_details'], target: Tar
     text += detail.text ?? ''
     const sealed = detail.data ?? detail.signature
     if (sealed == null) continue
-    const rest = parsed(unseal(target, sealed))
+    const rest = parsedSeal(unseal(target, sealed))
     const field = rest && textField(rest.type)
     // Sealed with its text where that came without details before.
     if (rest) entries.push(typeof rest.data === 'string' || field! in rest ? rest : { ...rest, [field!]: text })
@@ -216,7 +216,7 @@ export function replayDetails(details: Message['reasoning_details'], target: Tar
 }
 
 /** A sealed value modified by a client is dropped. */
-function parsed(json: string | undefined): Json | undefined {
+export function parsedSeal(json: string | undefined): Json | undefined {
   try {
     const rest: unknown = JSON.parse(json ?? '')
     return isObject(rest) ? rest : undefined

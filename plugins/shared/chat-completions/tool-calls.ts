@@ -8,10 +8,13 @@ import {
   isObject,
   type Json,
   objectIn,
+  seal,
+  type Target,
   type ToolEvent,
   textIn,
   textKey,
   toolArguments,
+  weigh,
 } from '../../../src/plugin.ts'
 import type { CallCount } from '../call-count.ts'
 import { idSuffix } from '../id-suffix.ts'
@@ -25,6 +28,8 @@ interface StreamedCall {
   /** The provider's id. */
   id: string | undefined
   name: string | undefined
+  /** Fields that some providers add to a call and require back, such as the signature of a thought. */
+  extra: Json | undefined
   /** Its index in the gateway's answer; undefined until it was emitted. */
   index: number | undefined
   /** Arguments that begin like an object are emitted at once; others wait until they can be repaired. */
@@ -39,6 +44,7 @@ const CALL_CHARACTERS = 128
 /** Emits the calls in their order, each once it has a name; the arguments of one call at a time. */
 export class ToolCalls {
   readonly #choice: number
+  readonly #target: Target
   readonly #calls: StreamedCall[] = []
   /** First call and number of calls by id, and last call by slot. */
   readonly #byId = new Map<string, StreamedCall>()
@@ -57,8 +63,9 @@ export class ToolCalls {
   #current: StreamedCall | undefined
   #answerId = ''
 
-  constructor(choice: number, count: CallCount) {
+  constructor(choice: number, count: CallCount, target: Target) {
     this.#choice = choice
+    this.#target = target
     this.#count = count
   }
 
@@ -85,6 +92,10 @@ export class ToolCalls {
           this.#ready++
           this.kept += call.name.length
         }
+      }
+      if (isObject(delta.extra_content)) {
+        call.extra = delta.extra_content
+        this.kept += weigh(call.extra)
       }
       const piece = call.args.add(part.arguments)
       if (call.index === undefined || !call.args.direct) this.kept += piece.length
@@ -140,6 +151,7 @@ export class ToolCalls {
       custom,
       id: undefined,
       name: undefined,
+      extra: undefined,
       index: undefined,
       args,
       isEmitted: false,
@@ -184,7 +196,9 @@ export class ToolCalls {
     call.index = index
     const isOwn = call.id !== undefined && this.#copies.get(textKey(call.id)) === 1
     const id = !isOwn || call.id === undefined ? `call_${idSuffix(this.#answerId)}_${this.#choice}_${index}` : call.id
-    return { type: 'tool', choice: this.#choice, index, id, name }
+    const opened: ToolEvent = { type: 'tool', choice: this.#choice, index, id, name }
+    if (call.extra) opened.signature = seal(this.#target, JSON.stringify({ extra_content: call.extra }))
+    return opened
   }
 }
 
