@@ -11,7 +11,7 @@ import { ocr } from './mistral/ocr.ts'
 import { transcriptions } from './mistral/transcriptions.ts'
 import { textsOf } from './shared/embeddings/inputs.ts'
 import { openAiFormWire } from './shared/embeddings/openai-form.ts'
-import { fromWireName, SHORT_NAME, withClientNames } from './shared/tool-name.ts'
+import { fromWireName, withClientNames } from './shared/tool-name.ts'
 
 /** `dimensions` is `output_dimension` here. */
 function encodeEmbeddings(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireRequest {
@@ -32,7 +32,7 @@ const chat: Translator<'chat'> = {
   wire: 'mistral.chat',
   encode,
   decoder: (mode, target, input) =>
-    withClientNames(new MistralDecoder(mode, target, input?.n ?? 1), input, SHORT_NAME, fromWireName),
+    withClientNames(new MistralDecoder(mode, target, input?.n ?? 1), input, fromWireName),
   error,
 }
 

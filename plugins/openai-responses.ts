@@ -23,7 +23,7 @@ const responses: Translator<'chat'> = {
     withSystem,
     decoder: (mode, target) => new ResponsesDecoder(mode, target, true),
   },
-  decoder: (mode, target, input) => withClientNames(new ResponsesDecoder(mode, target), input, MAX_NAME),
+  decoder: (mode, target, input) => withClientNames(new ResponsesDecoder(mode, target), input, undefined, MAX_NAME),
   error,
 }
 

@@ -7,6 +7,7 @@ import {
   type Target,
   type WireRequest,
 } from '../../src/plugin.ts'
+import { ANY_JSON } from '../shared/any-json.ts'
 import { pricesHours } from '../shared/breakpoints.ts'
 import { type Block, isVisible, textBlock } from '../shared/claude/blocks.ts'
 import { beganWithThought, dropThoughts, openLoop } from '../shared/claude/loop.ts'
@@ -20,7 +21,6 @@ import { historyOf, isResult, isThought, type MessagesTurn } from './turns.ts'
 /** Native blocks are replayed unread and may contain anything. */
 type Maybe = Json | null | undefined
 
-const JSON_INSTRUCTION = 'Respond with one JSON object and nothing else.'
 /** From this API version on, requests have no sampling parameters. */
 const WITHOUT_SAMPLING = '2026-10-21'
 /** The token of `anthropic-beta` for files that a request names by id. */
@@ -41,7 +41,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   const loop = openLoop(turns, isResult)
   const thinking = thinkingOf(request, mapping, { forced, loopBeganWithThought: beganWithThought(loop, isThought) })
   if (!thinking.replays) dropThoughts(loop, isThought)
-  if (request.response_format?.type === 'json_object') system.push(textBlock(JSON_INSTRUCTION))
+  if (request.response_format?.type === 'json_object') system.push(textBlock(ANY_JSON))
   endTurns(turns, endsInAnswer(request.messages) && !thinking.on && !isAdaptive(mapping))
   checkBreakpoints(breakpointsIn(tools, system, turns))
 

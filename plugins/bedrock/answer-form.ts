@@ -1,5 +1,6 @@
 /** How a model is made to answer in JSON: by a schema, by a tool whose input is the answer, or by an instruction. */
 import { type ChatRequest, type Json, type Mapping, schemaInstruction, wellFormed } from '../../src/plugin.ts'
+import { ANY_JSON } from '../shared/any-json.ts'
 import { strictSchema } from '../shared/claude/schema.ts'
 import { familyOf } from './family.ts'
 
@@ -14,12 +15,12 @@ interface AnswerForm {
   readonly instruction?: string
 }
 
-const ANY_OBJECT = 'Respond with one JSON object and nothing else.'
-
-/** `forcible`: whether the model can be forced to call a tool in this request. */
+/**
+ * Chooses a form that the model has. `forcible`: whether the model can be forced to call a tool in this request.
+ */
 export function answerFormOf(request: Readonly<ChatRequest>, mapping: Mapping, forcible: boolean): AnswerForm {
   const format = request.response_format
-  if (format?.type === 'json_object') return { instruction: ANY_OBJECT }
+  if (format?.type === 'json_object') return { instruction: ANY_JSON }
   if (format?.type !== 'json_schema') return {}
   const { name, description } = format.json_schema
   const schema: Json = wellFormed(format.json_schema.schema)

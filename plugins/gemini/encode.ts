@@ -10,6 +10,7 @@ import {
   type WireRequest,
   wellFormed,
 } from '../../src/plugin.ts'
+import { ANY_JSON } from '../shared/any-json.ts'
 import type { Surface } from './surface.ts'
 import { takesLevels, thinkingOf } from './thinking.ts'
 import { toolsOf } from './tools.ts'
@@ -108,7 +109,7 @@ function candidatesOf(n: number, stream: boolean): number {
 
 function instructionOf(format: ChatRequest['response_format']): string | undefined {
   if (format?.type === 'json_schema') return schemaInstruction(format.json_schema.schema)
-  return format?.type === 'json_object' ? 'Respond with one JSON object and nothing else.' : undefined
+  return format?.type === 'json_object' ? ANY_JSON : undefined
 }
 
 /** The answer format, and the thinking before it. */

@@ -1,5 +1,6 @@
 /** A chat request as a Responses request (docs/contributing/wire-sources.md#openai). */
 import { type ChatRequest, effortOf, errors, type Json, type Target, type WireRequest } from '../../src/plugin.ts'
+import { ANY_JSON, lacksWord } from '../shared/any-json.ts'
 import { takesBreakpoints } from '../shared/breakpoints.ts'
 import { toolsOf } from './tools.ts'
 import { itemsOf } from './turns.ts'
@@ -60,6 +61,7 @@ function includesOf({ logprobs }: Readonly<ChatRequest>, reasons: boolean): Json
 /** The wire takes no empty input. */
 function inputItems(request: Readonly<ChatRequest>, target: Target): Json[] {
   const items = itemsOf(request.messages, target, takesBreakpoints(request, target.mapping))
+  if (lacksWord(request)) items.unshift({ type: 'message', role: 'system', content: ANY_JSON })
   return items.length > 0 ? items : [{ type: 'message', role: 'user', content: '.' }]
 }
 

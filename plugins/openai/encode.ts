@@ -8,6 +8,7 @@ import {
   type Tool,
   type WireRequest,
 } from '../../src/plugin.ts'
+import { ANY_JSON, lacksWord } from '../shared/any-json.ts'
 import { takesBreakpoints } from '../shared/breakpoints.ts'
 import { shortName } from '../shared/tool-name.ts'
 import { encodeMessage } from './messages.ts'
@@ -55,7 +56,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   if (schema) {
     body.response_format = { type: 'json_object' }
     body.messages = withSystemText(body.messages as Json[], schemaInstruction(schema))
-  }
+  } else if (lacksWord(request)) body.messages = withSystemText(body.messages as Json[], ANY_JSON)
 
   const maxTokens = request.max_completion_tokens ?? request.max_tokens
   if (maxTokens != null) body.max_tokens = maxTokens

@@ -34,7 +34,7 @@ export const fromWireName = (wire: string): string =>
     ? wire.replace(ESCAPED, (_, code: string) => String.fromCodePoint(Number.parseInt(code, 16)))
     : wire
 
-export const SHORT_NAME = 64
+const SHORT_NAME = 64
 const HASH_LENGTH = 8
 
 /** As `toWireName`, for wires whose names are shorter than a client's: a longer name is cut and ends in its hash. */
@@ -52,8 +52,8 @@ export function shortName(name: string, most = SHORT_NAME): string {
 export function withClientNames(
   decoder: Decoder,
   request: Readonly<ChatRequest> | undefined,
-  most = SHORT_NAME,
   read = (wire: string) => wire,
+  most = SHORT_NAME,
 ): Decoder {
   let names: Map<string, string> | undefined
   for (const tool of request?.tools ?? []) {

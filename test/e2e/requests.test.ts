@@ -151,7 +151,6 @@ const blamed: readonly { wires: readonly string[]; requests: RegExp; says: RegEx
     requests: /^R3 (?:a call without|a result)|^R7 .* between a call/,
     says: /must be followed by tool messages|must be a response to/,
   },
-  { wires: ['openai.responses'], requests: /^R16/, says: /must contain the word 'json'/ },
 ]
 
 for (const [name, body] of requests) {

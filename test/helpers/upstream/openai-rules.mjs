@@ -78,6 +78,8 @@ function checkParameters(body) {
   if (body.stream_options != null && body.stream !== true) {
     refuse("'stream_options' is only allowed when 'stream' is enabled.", 'stream_options')
   }
+  if (body.response_format?.type === 'json_object' && !/json/i.test(JSON.stringify(body.messages)))
+    refuse("'messages' must contain the word 'json' in some form.", 'messages')
   if (Array.isArray(body.stop) && body.stop.length > 4) refuse("Invalid 'stop': at most 4.", 'stop')
   if (body.top_logprobs != null && body.logprobs !== true) refuse("'top_logprobs' needs 'logprobs'.", 'top_logprobs')
 }
