@@ -29,10 +29,7 @@ export interface Thinking {
   readonly thinking?: Record<string, unknown>
   readonly effort?: string
   readonly maxTokens: number
-  /**
-   * Whether thoughts of a tool loop are replayed: the wire rejects them when the loop continues without thinking. Models
-   * with efforts may think where a request names none.
-   */
+  /** Whether thoughts of a tool loop are replayed: the wire rejects them where the loop continues without thinking. */
   readonly replays: boolean
 }
 
@@ -77,7 +74,8 @@ function byEffort(request: Readonly<ChatRequest>, mapping: Mapping, at: Circumst
   if (at.forced || effort === 'none') return { on: false, thinking: { type: 'disabled' }, maxTokens, replays: false }
   const always = mustThink(request, mapping)
   // A loop that began with a thought goes on thinking, also on models that do not think by default.
-  if (effort === undefined && (always || !at.loopBeganWithThought)) return { on: always, maxTokens, replays: true }
+  if (effort === undefined && (always || !at.loopBeganWithThought))
+    return { on: always, maxTokens, replays: always || at.loopBeganWithThought === undefined }
   const display = request.include_reasoning === false ? 'omitted' : 'summarized'
   const thinking = { type: 'adaptive', display }
   return { on: true, thinking, ...(effort && { effort }), maxTokens, replays: true }
