@@ -113,7 +113,33 @@ const tools = [{ name: 'f', input_schema: {} }]
 const web = { type: 'web_search_20260209', name: 'web_search' }
 
 const form = { type: 'json_schema', schema: { type: 'object' } }
-const response_format = { type: 'json_schema', json_schema: { name: 'answer', schema: form.schema, strict: true } }
+const formatOf = (schema: Json, strict?: true) => ({
+  response_format: { type: 'json_schema', json_schema: { name: 'answer', schema, ...(strict && { strict }) } },
+})
+const { response_format } = formatOf(form.schema)
+const closed = (properties: Json, ...required: string[]): Json => ({
+  type: 'object',
+  properties,
+  required,
+  additionalProperties: false,
+})
+const name = { type: 'string' }
+/** Answers of a schema: with true, as strict ones. */
+const forms: readonly (readonly [says: string, schema: Json, strict?: true])[] = [
+  [
+    'a closed schema whose members are required is strict',
+    closed({ name, all: { type: 'array', items: closed({}) } }, 'name', 'all'),
+    true,
+  ],
+  ['OpenAI takes no optional member as strict', closed({ name, nickname: name }, 'name')],
+  ['OpenAI takes no optional member of a member as strict', closed({ a: { anyOf: [closed({ name }), name] } }, 'a')],
+  [
+    'OpenAI takes no open definition as strict',
+    { ...closed({ a: { $ref: '#/$defs/a' } }, 'a'), $defs: { a: { type: ['object', 'null'] } } },
+  ],
+  ['numbers may have bounds', closed({ n: { type: 'integer', minimum: 1 } }, 'n'), true],
+  ['OpenAI takes few keywords as strict', closed({ a: { allOf: [name] } }, 'a')],
+]
 
 export const settings: (readonly [says: string, fields: Json, canonical: Json])[] = [
   ['null is absent', { system: null, temperature: null, tools: null, stream: null, thinking: null }, {}],
@@ -139,6 +165,10 @@ export const settings: (readonly [says: string, fields: Json, canonical: Json])[
   ['an effort alone', { output_config: { effort: 'none' } }, { reasoning: { effort: 'none' } }],
   ['thinking of another kind', { thinking: { type: 'between_tools' } }, {}],
   ['the form of the answer', { output_config: { format: form } }, { response_format }],
+  ...forms.map(
+    ([says, schema, strict]) =>
+      [says, { output_config: { format: { type: 'json_schema', schema } } }, formatOf(schema, strict)] as const,
+  ),
   ['the form of the answer by its older name', { output_format: form }, { response_format }],
   [
     'the older name beside an effort',

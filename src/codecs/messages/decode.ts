@@ -1,6 +1,6 @@
 /** A Messages body as a chat request (docs/contract.md#messages). */
 import type { ChatRequest, Message, Tool } from '../../core/chat-request.ts'
-import { isObject } from '../../json/json.ts'
+import { isObject, type Json, listIn, objectIn } from '../../json/json.ts'
 import { errors } from '../../lib/error.ts'
 import { compact, withMediaAside } from '../chat-parts.ts'
 import { checkChat } from '../chat-rules.ts'
@@ -35,8 +35,9 @@ export function decode(body: unknown): ChatRequest {
   if (given.top_k) request.top_k = given.top_k
   const format = formatOf(given)
   if (format) {
-    const { schema } = format
-    request.response_format = { type: 'json_schema', json_schema: { name: 'answer', schema, strict: true } }
+    const { schema }: { schema: Json } = format
+    const strict = schema.type === 'object' && isStrict(schema) && { strict: true }
+    request.response_format = { type: 'json_schema', json_schema: { name: 'answer', schema, ...strict } }
   }
   const canonical = tier === 'standard_only' ? 'default' : tier
   if (isTier(canonical)) request.service_tier = canonical
@@ -81,6 +82,27 @@ function formatOf({ output_config: output, output_format: older }: MessagesReque
     'output_format is the older name of output_config.format, and this request has both. Send only output_config.format.',
     'output_format',
   )
+}
+
+/** Keywords of schemas that OpenAI takes as strict. */
+const STRICT: ReadonlySet<string> = new Set([
+  ...['type', 'properties', 'required', 'additionalProperties', 'items', 'enum', 'const', 'anyOf', '$ref', '$defs'],
+  ...['$schema', 'definitions', 'title', 'description', 'pattern', 'minItems', 'maxItems', 'multipleOf'],
+  ...['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum'],
+])
+
+/** Whether OpenAI takes a schema as strict: its objects are closed and require all their members, unlike on this wire. */
+function isStrict(schema: unknown): boolean {
+  if (!isObject(schema) || !Object.keys(schema).every(keyword => STRICT.has(keyword))) return false
+  const { type, items, anyOf, $ref, $defs, definitions, additionalProperties: more } = schema
+  const properties = objectIn(schema.properties)
+  const required = new Set(listIn(schema.required))
+  if ((type ?? anyOf ?? $ref) === undefined) return false
+  const isClosed = more === false && Object.keys(properties).every(name => required.has(name))
+  if (!isClosed && (schema.properties !== undefined || [type].flat().includes('object'))) return false
+  const inner = [properties, $defs, definitions].flatMap(schemas => Object.values(objectIn(schemas)))
+  for (const other of listIn(anyOf)) inner.push(other)
+  return inner.every(isStrict) && (items === undefined || isStrict(items))
 }
 
 const isTier = (tier: string | null | undefined): tier is NonNullable<ChatRequest['service_tier']> =>
