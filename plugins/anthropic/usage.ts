@@ -38,7 +38,7 @@ export class UsageMeter {
 function countsOf(report: Json) {
   const { output_tokens_details: details, server_tool_use: served } = report
   const count = (read: Read) => countIn(cached(report, read))
-  const input = countIn(total(report, 'input_tokens'))
+  const input = total(report, 'input_tokens')
   const read = count(counts => counts.cache_read_input_tokens)
   const written1h = count(counts => splitOf(counts).ephemeral_1h_input_tokens)
   const written = writtenTokens(
@@ -53,7 +53,7 @@ function countsOf(report: Json) {
     read,
     written,
     written1h,
-    output: countIn(total(report, 'output_tokens')),
+    output: total(report, 'output_tokens'),
     thinking: isObject(details) ? countIn(details.thinking_tokens) : undefined,
     searches: isObject(served) ? countIn(served.web_search_requests) : undefined,
   }
@@ -67,17 +67,14 @@ function usageOf(counts: Counts<keyof ReturnType<typeof countsOf>>): Partial<Usa
   return usage
 }
 
-/** A turn compacted on the way reports its parts; its totals omit the compaction. */
-function total(report: Json, field: string): unknown {
+/** A turn compacted on the way reports its parts; its totals omit the compaction. A part may lack a count. */
+function total(report: Json, field: string): number | undefined {
   const parts = partsOf(report)
-  const own = parts.filter(part => part.type === 'message' || part.type === 'compaction')
-  if (own.length === 0) return report[field]
-  let sum = 0
-  for (const part of own) {
-    const value = part[field]
-    if (typeof value === 'number') sum += value
-  }
-  return sum
+  const sumOf = (type: string) =>
+    parts.reduce((sum, part) => (part.type === type ? sum + (countIn(part[field]) ?? 0) : sum), 0)
+  const own = countIn(report[field])
+  const sum = Math.max(own ?? 0, sumOf('message')) + sumOf('compaction')
+  return own === undefined && sum === 0 ? undefined : sum
 }
 
 /** Reads the cache counts. The parts of a message may omit them; they count only when there is no total. */

@@ -282,6 +282,11 @@ t.test('C35 usage includes what the cache gave and took, streamed and whole alik
   ]
   const totals = { input_tokens: 4, output_tokens: 2 }
   t.same(whole({ ...totals, iterations }), { prompt: 14, completion: 5 }, 'a compaction counts')
+  for (const odd of [{}, { input_tokens: null, output_tokens: '2' }, { input_tokens: -4, output_tokens: -2 }]) {
+    const [compaction] = iterations
+    const uncounted = whole({ ...totals, iterations: [compaction, { type: 'message', ...odd }] })
+    t.same(uncounted, { prompt: 14, completion: 5 }, 'a part without counts takes nothing from the totals')
+  }
   const cached = [
     {
       type: 'compaction',
