@@ -5,11 +5,13 @@ import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts
 import { startUpstream } from '../helpers/upstream.ts'
 
 const upstream = await startUpstream(t)
-const claude = {
-  auth: { scheme: 'header', header: 'x-api-key', secret: upstreamSecret },
+const claudeWith = (secret: string) => ({
+  auth: { scheme: 'header', header: 'x-api-key', secret },
   headers: { 'anthropic-version': '2023-06-01' },
   wires: { chat: 'anthropic.messages' },
-}
+})
+const claude = claudeWith(upstreamSecret)
+const odd = (usd: string) => ({ models: [{ ...testMapping, model: 'odd', pricing: { prompt: usd, completion: usd } }] })
 const gateway = await startGateway(t, {
   providers: {
     r: {
@@ -19,6 +21,9 @@ const gateway = await startGateway(t, {
     },
     a: { base_url: upstream.url('a'), models: [{ ...testMapping, pricing: { prompt: '0.5', completion: '0.5' } }] },
     b: { ...claude, base_url: upstream.url('b'), models: [testMapping] },
+    d: { ...claude, base_url: upstream.url('d'), ...odd('0.5') },
+    e: { base_url: upstream.url('e'), ...odd('1') },
+    f: { base_url: upstream.url('f'), ...odd('2') },
     c: {
       ...claude,
       base_url: upstream.url('c'),
@@ -28,16 +33,22 @@ const gateway = await startGateway(t, {
 })
 const sha256Of = (text: string) => createHash('sha256').update(text).digest('hex')
 const messages = [{ role: 'user', content: 'hi' }]
-const bad = { messages, tools: [{ type: 'function', function: { name: 'météo' } }] }
+const call = { id: 'c', type: 'function', function: { name: 'f', arguments: '[1]' } }
+/** Claude takes objects alone. */
+const bad = {
+  messages: [
+    ...messages,
+    { role: 'assistant', content: null, tool_calls: [call] },
+    { role: 'tool', tool_call_id: 'c', content: 'ok' },
+  ],
+}
 
-t.test('a name that one wire cannot spell', async t => {
-  await upstream.script('b', [{ text: 'yes' }])
-  t.equal((await gateway.chat({ model: 'test', ...bad })).status, 200)
-  await upstream.script('b', [
-    { status: 529, body: { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } } },
-  ])
-  t.equal((await gateway.chat({ model: 'test', ...bad })).status, 200, 'the third one is asked')
-  const refused = await gateway.chat({ model: 'a/test', ...bad }, { 'x-no-fallback': 'true' })
+t.test('arguments that one wire cannot carry', async t => {
+  await upstream.script('e', [{ text: 'yes' }])
+  t.equal((await gateway.chat({ model: 'odd', ...bad })).status, 200)
+  await upstream.script('e', [{ status: 503, body: { error: { message: 'Overloaded' } } }])
+  t.equal((await gateway.chat({ model: 'odd', ...bad })).status, 200, 'the third one is asked')
+  const refused = await gateway.chat({ model: 'd/odd', ...bad }, { 'x-no-fallback': 'true' })
   t.equal(refused.status, 400, 'nobody else may be asked')
 })
 
@@ -73,7 +84,7 @@ const keys = 'sk-key-one,sk-key-two,sk-key-three'
 
 t.test('requests that no wire can carry take nothing from the retries of others', async t => {
   const alone = await startGateway(t, {
-    providers: { k: { base_url: upstream.url('k'), auth: { scheme: 'bearer', secret: keys } } },
+    providers: { k: { ...claudeWith(keys), base_url: upstream.url('k') } },
   })
   const good = async () => {
     await upstream.script('k', [{ status: 503, body: { error: { message: 'no' } } }, { text: 'yes' }])
@@ -89,10 +100,10 @@ t.test('offers whose wire cannot carry a request count for no attempt', async t 
   const priced = (usd: string) => ({ models: [{ ...testMapping, pricing: { prompt: usd, completion: usd } }] })
   const many = await startGateway(t, {
     providers: {
-      e: { base_url: upstream.url('e'), ...priced('1') },
-      f: { base_url: upstream.url('f'), ...priced('2') },
-      g: { base_url: upstream.url('g'), ...priced('3') },
-      h: { ...claude, base_url: upstream.url('h'), ...priced('4') },
+      e: { ...claude, base_url: upstream.url('e'), ...priced('1') },
+      f: { ...claude, base_url: upstream.url('f'), ...priced('2') },
+      g: { ...claude, base_url: upstream.url('g'), ...priced('3') },
+      h: { base_url: upstream.url('h'), ...priced('4') },
     },
   })
   await upstream.script('h', [{ text: 'yes' }])
