@@ -76,3 +76,13 @@ t.test('no comment refers to a document outside of the project', async t => {
     [],
   )
 })
+
+t.test('every variable GATEWAY_… that a page names is read by the sources', async t => {
+  const known = sourceFiles.map(textOf).join('\n')
+  for (const [page, text] of [...pages, ['README.md', textOf('README.md')]] as const) {
+    const unknown = [...text.matchAll(/\bGATEWAY_[A-Z_]+\b/g)]
+      .map(([name]) => name)
+      .filter(name => !known.includes(name))
+    t.strictSame(unknown, [], page)
+  }
+})
