@@ -242,6 +242,26 @@ t.test('strategies of Portkey become strategies of virtual models', async t => {
   ])
 })
 
+t.test('the report says which models have no price', async t => {
+  const list = [
+    ['fine-tuned', { model: 'openai/my-model', api_base: 'https://models.example/v1' }, {}],
+    ['priced', { model: 'openai/my-model', input_cost_per_token: 1e-6, output_cost_per_token: 2e-6 }, {}],
+    ['known', { model: 'azure/own-name', api_base: 'https://x.openai.azure.com' }, { base_model: 'azure/gpt-4o' }],
+    ['base', { model: 'azure/own-name', api_base: 'https://x.openai.azure.com' }, { base_model: 'azure/gpt-4o-mini' }],
+    ['any/*', { model: 'openai/*' }, {}],
+    ['*', { model: '*' }, {}],
+  ].map(([model_name, litellm_params, model_info]) => ({ model_name, litellm_params, model_info }))
+  const dir = t.testdir({ 'config.yaml': JSON.stringify({ model_list: list }) })
+  const { out } = await gatewayctl(dir, 'import', 'litellm', 'config.yaml', '--dry-run', '--json')
+  const { keys } = JSON.parse(out) as { keys: { key: string; note: string }[] }
+  const notes = keys.filter(({ key }) => key.endsWith('.litellm_params.model')).map(({ note }) => note)
+  t.match(notes[0], /^no price is known/)
+  t.strictSame(notes.slice(1, 3), ['', ''])
+  t.match(notes[3], /^no price is known/)
+  t.match(notes[4], /^models that the manifest does not list have no price/)
+  t.match(notes[5], /^names without a provider go to OpenAI; models that the manifest does not list/)
+})
+
 t.test('files that a file includes are part of the import', async t => {
   const more = 'model_list: [{ model_name: more, litellm_params: { model: openai/gpt-5-mini } }]\n'
   const main = 'include: [more.yaml]\nmodel_list: [{ model_name: main, litellm_params: { model: openai/gpt-5 } }]\n'
