@@ -1,7 +1,7 @@
 /** Converts a request or a preset of OpenRouter, with `models` and `provider` preferences, to files of ours. */
 import type { Converted } from './litellm/convert.ts'
 import { Catalogue, contentsOf } from './litellm/manifests.ts'
-import { defaultsOf } from './litellm/params.ts'
+import { defaultsOf, SAMPLED } from './litellm/params.ts'
 import { upstreamOf } from './litellm/providers.ts'
 import { Report } from './litellm/report.ts'
 import { listOf, type Section, sectionOf, textOf } from './litellm/sections.ts'
@@ -21,6 +21,11 @@ export async function convertOpenrouter(input: Section, name: string): Promise<C
   const models = [...new Set([preset.model, ...listOf(preset.models)].map(textOf).filter(one => one !== undefined))]
   const preferences = sectionOf(preset.provider)
   const body = Object.keys(preferences).length > 0 ? { extra_body: { provider: preferences } } : {}
+  const { effort, max_tokens: budget } = sectionOf(preset.reasoning)
+  const thinking = {
+    ...(effort !== undefined && { reasoning_effort: effort }),
+    ...(budget !== undefined && { thinking: { type: 'enabled', budget_tokens: budget } }),
+  }
   const use: string[] = []
   let overrides: Section = {}
   for (const model of models) {
@@ -29,9 +34,13 @@ export async function convertOpenrouter(input: Section, name: string): Promise<C
     const upstream = (await upstreamOf(params, 'chat'))!
     const deployment = { upstream, params, info: { mode: 'chat' }, at: '' }
     use.push(await catalogue.add(bare, deployment, true))
-    overrides = defaultsOf({ ...deployment, params: preset }, new Report())
+    overrides = defaultsOf({ ...deployment, params: { ...thinking, ...preset } }, new Report())
   }
   for (const field of Object.keys(overrides)) report.carried(key(field), 'defaults of the virtual model')
+  for (const field of SAMPLED) report.lost(key(field), 'write it in defaults of the virtual model, as the API takes it')
+  report.lost(key('reasoning'), 'clients send it')
+  if (overrides.reasoning_effort === effort) report.carried(key('reasoning.effort'), 'defaults of the virtual model')
+  if (overrides.reasoning) report.carried(key('reasoning.max_tokens'), 'defaults of the virtual model')
   const system = textOf(preset.system) ?? textOf(preset.system_prompt)
   for (const field of ['system', 'system_prompt']) report.carried(key(field), 'system of the virtual model')
   for (const field of ['model', 'models']) report.carried(key(field), 'targets of the virtual model, in order')

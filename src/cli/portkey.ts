@@ -5,7 +5,7 @@ import { type Deployment, isServed } from './litellm/models.ts'
 import { defaultsOf } from './litellm/params.ts'
 import { upstreamOf } from './litellm/providers.ts'
 import { Report } from './litellm/report.ts'
-import { listOf, type Section, sectionOf, textOf } from './litellm/sections.ts'
+import { isSection, listOf, type Section, sectionOf, textOf } from './litellm/sections.ts'
 import { Variables } from './litellm/variables.ts'
 
 /** Prefixes of LiteLLM by provider, where the names differ. */
@@ -24,19 +24,19 @@ const PREFIXES: Readonly<Record<string, string>> = {
 /** Providers that the name of a stored credential may begin with. */
 const KNOWN = [
   ...Object.keys(PREFIXES),
-  'openai',
-  'anthropic',
-  'bedrock',
-  'azure',
-  'cohere',
-  'groq',
-  'openrouter',
-  'deepseek',
-  'ollama',
-  'cerebras',
-  'mistral',
-  'gemini',
+  ...'openai anthropic bedrock azure cohere groq openrouter deepseek ollama cerebras mistral gemini'.split(' '),
 ]
+
+const GUARDS = ['input_guardrails', 'output_guardrails', 'before_request_hooks', 'after_request_hooks']
+/** Advice for what is not carried, wherever it stands. */
+const LOST: Readonly<Record<string, string>> = {
+  cache: 'set cache of the virtual model; see docs/virtual-models.md#limits-and-cache',
+  retry: 'set attempts of the filter route',
+  forward_headers: 'providers get headers of the manifest, and none of a client',
+  metadata: 'clients send tags; see docs/end-users-and-tags.md',
+  api_version: 'the v1 address of Azure needs none',
+  override_params: 'write it in overrides of the virtual model, as the API takes it',
+}
 
 /** A target with what it stands for in files of ours. */
 interface Leaf {
@@ -47,12 +47,10 @@ interface Leaf {
 /** Reads `input`, the parsed config; `name` becomes the model that clients call. */
 export async function convertPortkey(input: Section, name: string): Promise<Converted> {
   const converter = new PortkeyConverter(name)
-  const report = converter.report
-  report.lost('cache', 'projects turn it on: gatewayctl projects update --cache-ttl')
-  report.lost('retry', 'set attempts of the filter route')
-  await converter.convert(input)
-  const { catalogue, variables, virtual } = converter
-  return { ...contentsOf(catalogue), virtualModels: virtual, lines: report.lines(input), variables: variables.toSet }
+  const config = plain(input)
+  await converter.convert(config)
+  const { catalogue, report, variables, virtual } = converter
+  return { ...contentsOf(catalogue), virtualModels: virtual, lines: report.lines(config), variables: variables.toSet }
 }
 
 class PortkeyConverter {
@@ -70,10 +68,17 @@ class PortkeyConverter {
 
   /** Adds the virtual model of the whole config: a pattern where a target takes any model. */
   async convert(input: Section): Promise<void> {
+    this.#advise('')
     const made = await this.#group(input, '', true)
     if (made.use.length === 0) return
     const isPattern = made.use.some(one => String(typeof one === 'string' ? one : sectionOf(one).model).includes('*'))
     this.virtual.push({ id: isPattern ? `${this.#name}/*` : this.#name, ...made })
+  }
+
+  #advise(at: string): void {
+    const key = (name: string) => (at ? `${at}.${name}` : name)
+    for (const [name, note] of Object.entries(LOST)) this.report.lost(key(name), note)
+    for (const name of GUARDS) this.report.lost(key(name), 'write a filter; see docs/extending.md')
   }
 
   /** The targets of a config, or of a target that has a strategy of its own. */
@@ -84,15 +89,16 @@ class PortkeyConverter {
     const targets = Array.isArray(config.targets) ? config.targets.map(sectionOf) : [config]
     const hasList = Array.isArray(config.targets)
     this.report.carried(key('strategy.mode'), 'the strategy of a virtual model')
-    for (const name of ['on_status_codes', 'onStatusCodes']) {
-      this.report.changed(key(`strategy.${name}`), 'a further target is tried after any failure that allows it')
-    }
+    this.report.changed(key('strategy.on_status_codes'), 'a further target is tried after any failure that allows it')
+    const isSticky = sectionOf(strategy.sticky_session).enabled === true
+    this.report.changed(key('strategy.sticky_session'), 'sticky: session; docs/routing.md says what names a session')
     const used: { readonly target: string; readonly written: Section }[] = []
     for (const [index, written] of targets.entries()) {
       const target = await this.#target(inherited(config, written), hasList ? key(`targets[${index}]`) : at, isRoot)
       if (target !== undefined) used.push({ target, written })
     }
-    if (mode === 'loadbalance') return { strategy: 'weight', use: weighted(used, key, targets, this.report) }
+    const sticky = isSticky ? { sticky: 'session' } : {}
+    if (mode === 'loadbalance') return { strategy: 'weight', ...sticky, use: weighted(used, key, targets, this.report) }
     if (mode === 'conditional') return { use: this.#conditional(strategy, used, key) }
     const first = mode === 'single' ? used.slice(0, 1) : used
     return { use: first.map(({ target }) => target) }
@@ -101,6 +107,8 @@ class PortkeyConverter {
   /** The name of a target in `use`; undefined for one that is not carried. */
   async #target(written: Section, at: string, isRoot: boolean): Promise<string | undefined> {
     const key = (name: string) => (at ? `${at}.${name}` : name)
+    if (at) this.#advise(at)
+    for (const name of ['name', 'weight']) this.report.carried(key(name))
     if (Array.isArray(written.targets)) {
       const group = await this.#group(written, at, false)
       if (group.use.length === 0) return undefined
@@ -110,7 +118,6 @@ class PortkeyConverter {
     }
     const leaf = await this.#leaf(written, at, isRoot)
     if (!leaf) return undefined
-    for (const name of ['name', 'weight']) this.report.carried(key(name))
     if (Object.keys(leaf.overrides).length === 0) return leaf.target
     if (leaf.target.includes('*')) {
       this.report.lost(key('override_params'), 'name the model in override_params too, or set the fields in the client')
@@ -123,7 +130,6 @@ class PortkeyConverter {
 
   async #leaf(written: Section, at: string, isRoot: boolean): Promise<Leaf | undefined> {
     const { report } = this
-    const key = (name: string) => (at ? `${at}.${name}` : name)
     const overrides = sectionOf(written.override_params)
     const slug = textOf(written.provider) ?? textOf(written.virtual_key)
     const [, ofModel, bare] = /^@([^/]+)\/(.+)$/.exec(textOf(overrides.model) ?? '') ?? []
@@ -144,17 +150,18 @@ class PortkeyConverter {
     const own = variableOf(ofModel ?? slug ?? provider)
     const isStored = params.api_key === undefined && (ofModel !== undefined || slug !== provider)
     if (isStored) Object.assign(params, { api_key: `os.environ/${own}` })
-    for (const name of ['provider', 'virtual_key', 'custom_host']) report.carried(key(name), 'a manifest')
-    for (const name of Object.keys(written).filter(one =>
-      /^(?:aws|vertex|azure)_|^resource_name$|^deployment_id$/.test(one),
-    ))
-      report.carried(key(name), 'the manifest')
-    report.changed(key('api_key'), 'a variable takes the place of the text')
-    report.changed(key('request_timeout'), 'timeouts.total of the manifest')
-    report.carried(key('override_params.model'), 'the target')
     const fields = defaultsOf({ ...deployment, params: overrides, at: '' }, new Report())
-    for (const field of Object.keys(fields))
-      report.carried(key(`override_params.${field}`), 'overrides of a virtual model')
+    for (const place of around(at)) {
+      const key = (name: string) => (place ? `${place}.${name}` : name)
+      for (const name of ['provider', 'virtual_key', 'custom_host']) report.carried(key(name), 'a manifest')
+      for (const name of Object.keys(written).filter(one => OF_MANIFEST.test(one)))
+        report.carried(key(name), 'the manifest')
+      report.changed(key('api_key'), 'a variable takes the place of the text')
+      report.changed(key('request_timeout'), 'timeouts.first_event of the manifest')
+      report.carried(key('override_params.model'), 'the target')
+      for (const field of Object.keys(fields))
+        report.carried(key(`override_params.${field}`), 'overrides of a virtual model')
+    }
     const target =
       model === undefined
         ? await this.catalogue.addOpen(deployment)
@@ -192,17 +199,28 @@ class PortkeyConverter {
   }
 }
 
+const OF_MANIFEST = /^(?:aws|vertex|azure)_|^resource_name$|^deployment_id$/
+
+/** A target, and the places around it whose settings it has: `targets[1].targets[0]`, `targets[1]`, ``. */
+const around = (at: string): string[] => (at ? [at, ...around(at.replace(/\.?targets\[\d+\]$/, ''))] : [''])
+
 /** A target has what stands around it, but for the strategy and the targets. */
 function inherited(config: Section, target: Section): Section {
-  const { strategy, targets, weight, name, ...around } = config
-  const merged = { ...snake(around), ...snake(target) }
+  const { strategy, targets, weight, name, ...outer } = config
+  const override_params = { ...sectionOf(outer.override_params), ...sectionOf(target.override_params) }
+  return { ...outer, ...target, override_params }
+}
+
+/** A config and its targets with keys in snake case: Portkey takes them in camel case too. */
+function plain(config: Section): Section {
+  const { strategy, targets, ...own } = snake(config)
   return {
-    ...merged,
-    override_params: { ...sectionOf(snake(around).override_params), ...sectionOf(snake(target).override_params) },
+    ...(isSection(strategy) && { strategy: snake(strategy) }),
+    ...own,
+    ...(Array.isArray(targets) && { targets: targets.map(one => plain(sectionOf(one))) }),
   }
 }
 
-/** Writes keys in snake case: Portkey takes them in camel case too. */
 const snake = (section: Section): Section =>
   Object.fromEntries(
     Object.entries(section).map(([key, value]) => [key.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`), value]),

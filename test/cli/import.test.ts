@@ -262,6 +262,72 @@ t.test('the report says which models have no price', async t => {
   t.match(notes[5], /^names without a provider go to OpenAI; models that the manifest does not list/)
 })
 
+t.test('the report about a config of Portkey tells what became of each key, wherever it stands', async t => {
+  const config = {
+    requestTimeout: 10_000,
+    retry: { attempts: 3 },
+    overrideParams: { temperature: 0.5 },
+    strategy: { mode: 'fallback', onStatusCodes: [500] },
+    targets: [
+      {
+        name: 'shares',
+        strategy: { mode: 'loadbalance', sticky_session: { enabled: true, ttl: 60 } },
+        input_guardrails: ['pg-one'],
+        targets: [
+          { virtualKey: 'openai-a1b2c3', retry: { attempts: 2 }, overrideParams: { model: 'gpt-5', made_up: 5 } },
+          { provider: 'anthropic', cache: { mode: 'simple' }, override_params: { model: 'claude-haiku-4-5' } },
+        ],
+      },
+      { provider: 'groq', api_key: 'k', override_params: { model: 'llama-3.1-8b-instant' }, forward_headers: ['x-a'] },
+    ],
+  }
+  const dir = t.testdir({ 'config.json': JSON.stringify(config) })
+  const { out } = await gatewayctl(dir, 'import', 'portkey', 'config.json', '--name', 'main', '--out', '.', '--json')
+  const { keys } = JSON.parse(out) as { keys: { key: string; fate: string; note: string }[] }
+  t.strictSame(
+    keys.filter(({ note }) => note === 'there is no such setting').map(({ key }) => key),
+    [],
+  )
+  const lost = keys.filter(({ fate }) => fate === 'not carried').map(({ key }) => key)
+  t.strictSame(lost.sort(), [
+    'retry.attempts',
+    'targets[0].input_guardrails',
+    'targets[0].targets[0].override_params.made_up',
+    'targets[0].targets[0].retry.attempts',
+    'targets[0].targets[1].cache.mode',
+    'targets[1].forward_headers',
+  ])
+  const { virtual_models } = parse(readFileSync(join(dir, 'config/routes.d/imported.yaml'), 'utf8'))
+  t.match(virtual_models, [
+    { overrides: { temperature: 0.5 } },
+    { overrides: { temperature: 0.5 } },
+    { strategy: 'weight', sticky: 'session' },
+    { overrides: { temperature: 0.5 } },
+    { id: 'main' },
+  ])
+  t.match(parse(readFileSync(join(dir, 'providers.d/groq.yaml'), 'utf8')).timeouts, { first_event: '10s' })
+})
+
+t.test('reasoning of a preset of OpenRouter becomes a default', async t => {
+  const dir = t.testdir({
+    'effort.json': JSON.stringify({ model: 'openai/gpt-5', seed: 5, reasoning: { effort: 'high', exclude: true } }),
+    'budget.json': JSON.stringify({ model: 'anthropic/claude-haiku-4.5', reasoning: { max_tokens: 2000 } }),
+  })
+  const imported = async (name: string) => {
+    const { out } = await gatewayctl(dir, 'import', 'openrouter', `${name}.json`, '--out', name, '--json')
+    const { virtual_models } = parse(readFileSync(join(dir, name, 'config/routes.d/imported.yaml'), 'utf8'))
+    return { keys: JSON.parse(out).keys as { key: string; fate: string; note: string }[], ...virtual_models[0] }
+  }
+  const effort = await imported('effort')
+  t.strictSame(effort.defaults, { reasoning_effort: 'high' })
+  t.strictSame(
+    effort.keys.map(({ fate }: { fate: string }) => fate),
+    ['carried', 'not carried', 'carried', 'not carried'],
+  )
+  t.notOk(effort.keys.some(({ note }: { note: string }) => note === 'there is no such setting'))
+  t.strictSame((await imported('budget')).defaults, { reasoning: { max_tokens: 2000 } })
+})
+
 t.test('files that a file includes are part of the import', async t => {
   const more = 'model_list: [{ model_name: more, litellm_params: { model: openai/gpt-5-mini } }]\n'
   const main = 'include: [more.yaml]\nmodel_list: [{ model_name: main, litellm_params: { model: openai/gpt-5 } }]\n'
