@@ -242,6 +242,20 @@ t.test('strategies of Portkey become strategies of virtual models', async t => {
   ])
 })
 
+t.test('a fallback of all names is one of those that serve the same', async t => {
+  const list = [
+    ['main', 'openai/gpt-5', 'chat'],
+    ['small', 'openai/gpt-5-mini', 'chat'],
+    ['vectors', 'openai/text-embedding-3-small', 'embedding'],
+  ].map(([model_name, model, mode]) => ({ model_name, litellm_params: { model }, model_info: { mode } }))
+  for (const fallbacks of [{ default_fallbacks: ['small'] }, { fallbacks: [{ '*': ['small'] }] }]) {
+    const dir = t.testdir({ 'config.yaml': JSON.stringify({ model_list: list, litellm_settings: fallbacks }) })
+    await gatewayctl(dir, 'import', 'litellm', 'config.yaml', '--out', '.')
+    const { virtual_models } = parse(readFileSync(join(dir, 'config/routes.d/imported.yaml'), 'utf8'))
+    t.strictSame(virtual_models, [{ id: 'main', use: ['openai/main', 'small'] }])
+  }
+})
+
 t.test('the report says which models have no price', async t => {
   const list = [
     ['fine-tuned', { model: 'openai/my-model', api_base: 'https://models.example/v1' }, {}],

@@ -1,4 +1,5 @@
 /** Fallbacks and aliases of LiteLLM. */
+import { modeOf } from './models.ts'
 import { NAME, type Names, type Pools, patternOf } from './names.ts'
 import type { Report } from './report.ts'
 import { listOf, PLAIN, plainName, type Section, sectionOf, textOf } from './sections.ts'
@@ -16,8 +17,12 @@ export function readFallbacks(input: Section, names: Names, report: Report): Rea
       name,
       [...new Set([...(found.get(name) ?? []), ...more])].filter(one => one !== name),
     )
-  const addToAll = (more: readonly string[]) => {
-    for (const name of names.keys()) if (more.some(one => one !== name)) addTo(name, more)
+  const modesOf = (name: string) => names.get(name)?.map(modeOf) ?? ['chat']
+  const addToAll = (all: readonly string[]) => {
+    for (const name of names.keys()) {
+      const more = all.filter(one => modesOf(one).some(mode => modesOf(name).includes(mode)))
+      if (more.some(one => one !== name)) addTo(name, more)
+    }
   }
   const everywhere: string[] = []
   for (const part of PARTS) {
