@@ -24,7 +24,8 @@ const PREFIXES: Readonly<Record<string, string>> = {
 /** Providers that the name of a stored credential may begin with. */
 const KNOWN = [
   ...Object.keys(PREFIXES),
-  ...'openai anthropic bedrock azure cohere groq openrouter deepseek ollama cerebras mistral gemini'.split(' '),
+  ...['openai', 'anthropic', 'bedrock', 'azure', 'cohere', 'groq'],
+  ...['openrouter', 'deepseek', 'ollama', 'cerebras', 'mistral', 'gemini'],
 ]
 
 const GUARDS = ['input_guardrails', 'output_guardrails', 'before_request_hooks', 'after_request_hooks']

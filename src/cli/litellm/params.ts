@@ -8,8 +8,8 @@ import type { Variables } from './variables.ts'
 /** Parameters that are fields of requests, by mode. */
 const FIELDS: Readonly<Record<string, readonly string[]>> = {
   chat: [
-    ...'temperature top_p max_tokens max_completion_tokens frequency_penalty presence_penalty'.split(' '),
-    ...'n user reasoning_effort response_format verbosity'.split(' '),
+    ...['temperature', 'top_p', 'max_tokens', 'max_completion_tokens', 'frequency_penalty', 'presence_penalty'],
+    ...['n', 'user', 'reasoning_effort', 'response_format', 'verbosity'],
   ],
   embedding: ['dimensions', 'encoding_format', 'user'],
   image_generation: ['size', 'quality', 'n'],
