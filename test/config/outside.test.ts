@@ -122,7 +122,7 @@ t.test('a wrong reference is refused with what would be right', async t => {
       { [GATEWAY]: `${gatewayYaml}secrets: { exe: {} }\n` },
       `${GATEWAY}:18:12: unknown key "exe"; did you mean "exec"?`,
     ],
-    [{ [GATEWAY]: `${gatewayYaml}secrets: text\n` }, `${GATEWAY}:18:10: expected a mapping, got "text"`],
+    [{ [GATEWAY]: `${gatewayYaml}secrets: text\n` }, `${GATEWAY}:18:10: expected a mapping, got another value`],
     [
       { [GATEWAY]: withCommands(`ACME: [echo, "${ref('exec:ACME')}"]`) },
       `${GATEWAY}:18:33: expected "${ref('NAME')}" or "${ref('file:path')}", got "${ref('exec:ACME')}"`,
