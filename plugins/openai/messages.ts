@@ -41,12 +41,13 @@ function encodeCall(call: ToolCall, target: Target): Json {
   if (type === 'custom') return { id, type, custom: { name: shortName(call.custom.name), input: call.custom.input } }
   const extra = parsedSeal(unseal(target, call.extra_content?.vendor?.thought_signature))?.extra_content
   // Providers that parse earlier arguments fail on an empty string.
-  return {
+  const sent: Json = {
     id,
     type,
     function: { name: shortName(call.function.name), arguments: call.function.arguments || '{}' },
-    ...(isObject(extra) && { extra_content: extra }),
   }
+  if (isObject(extra)) sent.extra_content = extra
+  return sent
 }
 
 /** C8: only user messages have non-text parts, and several providers accept other messages as strings only. */

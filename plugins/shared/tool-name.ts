@@ -45,6 +45,8 @@ export function shortName(name: string, most = SHORT_NAME): string {
   return `${name.slice(0, most - HASH_LENGTH - 1).replace(/[^a-zA-Z0-9_-]/g, '_')}_${hash}`
 }
 
+const unchanged = (wire: string): string => wire
+
 /**
  * Gives calls of `decoder` the names of the tools of `request` again where `shortName` gave them others. `read` is what the
  * decoder makes of a name.
@@ -52,7 +54,7 @@ export function shortName(name: string, most = SHORT_NAME): string {
 export function withClientNames(
   decoder: Decoder,
   request: Readonly<ChatRequest> | undefined,
-  read = (wire: string) => wire,
+  read = unchanged,
   most = SHORT_NAME,
 ): Decoder {
   let names: Map<string, string> | undefined

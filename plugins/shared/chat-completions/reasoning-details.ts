@@ -215,10 +215,11 @@ export function replayDetails(details: Message['reasoning_details'], target: Tar
   return entries
 }
 
-/** A sealed value modified by a client is dropped. */
+/** Reads a sealed value; undefined for none, and for one that a client has modified. */
 export function parsedSeal(json: string | undefined): Json | undefined {
+  if (json === undefined) return undefined
   try {
-    const rest: unknown = JSON.parse(json ?? '')
+    const rest: unknown = JSON.parse(json)
     return isObject(rest) ? rest : undefined
   } catch {
     return undefined
