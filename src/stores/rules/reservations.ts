@@ -72,7 +72,7 @@ export class Reservations {
     const { budgets } = wanted.principal
     const limits = budgets.length === 0 ? NO_LIMITS : budgets.map(budget => budget.id)
     const { amount, least = amount, spare = 0n } = wanted
-    // What is spare to an amount that the plan has room for does not make credits pay.
+    // Asks the plan for the amount alone: what is spare leads no request to the credits.
     const funds = wanted.byok ? 'byok' : spare > 0n ? this.#planOf(wanted, now) : undefined
     const take = (size: Money) => this.#take(wanted, size, limits, funds, now)
     this.#passed = undefined

@@ -76,10 +76,11 @@ export function openPool({ url, max, warn }: PoolOptions): pg.Pool {
 
 /** A statement that runs by itself, or in the transaction of its connection. */
 async function run<Row>(on: pg.Pool | pg.PoolClient, text: string, values: readonly SqlValue[]): Promise<Row[]> {
-  // PostgreSQL has no NUL in texts, which clients and servers may send.
-  const sent = values.map(value => (typeof value === 'string' ? value.replaceAll('\0', '\ufffd') : value))
-  return (await on.query({ text, values: sent })).rows as Row[]
+  return (await on.query({ text, values: values.map(withoutNul) })).rows as Row[]
 }
+
+/** Replaces NUL, which clients and servers may send: PostgreSQL has none in texts. */
+const withoutNul = (value: SqlValue): SqlValue => (typeof value === 'string' ? value.replaceAll('\0', '\ufffd') : value)
 
 const dialect: Dialect = {
   bytes: 'bytea',

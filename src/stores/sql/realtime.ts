@@ -43,9 +43,8 @@ export class SqlRealtimeSecrets implements RealtimeSecretStore {
   }
 
   async begin({ principal, session, expiresAt }: Parameters<RealtimeSecretStore['begin']>[0]) {
-    const { secret, hash, id } = newClientSecret()
-    const { keyId, endUser } = principal
-    const text = endUser === undefined ? session : JSON.stringify([endUser, session])
+    const { secret, hash, id, text } = newClientSecret(principal, session)
+    const { keyId } = principal
     const sealed = sealText(this.#options.keyring(), text, placeOfSession(hash))
     await attempt(() =>
       this.#sql.transaction(async sql => {
