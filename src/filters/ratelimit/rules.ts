@@ -123,12 +123,12 @@ const partsOf = (
   endpoint: [endpoint, `endpoint "${endpoint}"`],
 })
 
-/** Undefined where the request has not all that the rule counts by. Clients make as many names as they like. */
+/** Undefined where the request has not all that the rule counts by. Marks names that clients choose: their counters stand apart. */
 function subjectOf(rule: string, kinds: readonly string[], parts: SubjectParts): Subject | undefined {
   const found = kinds.map(kind => parts[kind])
   if (found.includes(undefined)) return undefined
   const ids = found.map(part => part![0])
-  const isNamed = /(?:^| )(?:end_user|session|tag:)/.test(kinds.join(' '))
+  const isNamed = kinds.some(kind => /^(?:end_user$|session$|tag:)/.test(kind))
   return {
     kind: kinds.map(kind => kind.replace(/[^\w:.-]/g, '_')).join('-'),
     id: `${isNamed ? `named ${parts.org![0]} ` : ''}rule ${rule} ${JSON.stringify(ids)}`,
