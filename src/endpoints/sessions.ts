@@ -58,11 +58,11 @@ export const sessions: Endpoint = {
   },
 }
 
-/** Throws 403 where the caller's token names another end user: limits of one would end with a session of the next. */
+/** Throws 403 where a developer's token names another end user, whose limits such a session would leave behind. */
 function checkCustomer({ endUser, member }: Principal, customer: string): void {
   if (endUser === undefined || endUser === customer || member?.role !== 'developer') return
   throw errors.forbidden(
-    `The token is of the end user "${endUser}". It begins sessions of that customer, with the role owner or admin of others, too.`,
+    `The token is of the end user "${endUser}". It begins sessions of that customer alone. Those of others need the role owner or admin.`,
   )
 }
 
