@@ -39,6 +39,9 @@ const LOST: Readonly<Record<string, string>> = {
   override_params: 'write it in overrides of the virtual model, as the API takes it',
 }
 
+/** Returns the function that names a setting by its place: `targets[0].retry`. */
+const keyAt = (at: string) => (name: string) => (at ? `${at}.${name}` : name)
+
 /** A target with what it stands for in files of ours. */
 interface Leaf {
   readonly target: string
@@ -77,14 +80,14 @@ class PortkeyConverter {
   }
 
   #advise(at: string): void {
-    const key = (name: string) => (at ? `${at}.${name}` : name)
+    const key = keyAt(at)
     for (const [name, note] of Object.entries(LOST)) this.report.lost(key(name), note)
     for (const name of GUARDS) this.report.lost(key(name), 'write a filter; see docs/extending.md')
   }
 
   /** The targets of a config, or of a target that has a strategy of its own. */
   async #group(config: Section, at: string, isRoot: boolean): Promise<Section & { readonly use: readonly unknown[] }> {
-    const key = (name: string) => (at ? `${at}.${name}` : name)
+    const key = keyAt(at)
     const strategy = sectionOf(config.strategy)
     const mode = textOf(strategy.mode) ?? 'single'
     const targets = Array.isArray(config.targets) ? config.targets.map(sectionOf) : [config]
@@ -107,7 +110,7 @@ class PortkeyConverter {
 
   /** The name of a target in `use`; undefined for one that is not carried. */
   async #target(written: Section, at: string, isRoot: boolean): Promise<string | undefined> {
-    const key = (name: string) => (at ? `${at}.${name}` : name)
+    const key = keyAt(at)
     if (at) this.#advise(at)
     for (const name of ['name', 'weight']) this.report.carried(key(name))
     if (Array.isArray(written.targets)) {
@@ -153,7 +156,7 @@ class PortkeyConverter {
     if (isStored) Object.assign(params, { api_key: `os.environ/${own}` })
     const fields = defaultsOf({ ...deployment, params: overrides, at: '' }, new Report())
     for (const place of around(at)) {
-      const key = (name: string) => (place ? `${place}.${name}` : name)
+      const key = keyAt(place)
       for (const name of ['provider', 'virtual_key', 'custom_host']) report.carried(key(name), 'a manifest')
       for (const name of Object.keys(written).filter(one => OF_MANIFEST.test(one)))
         report.carried(key(name), 'the manifest')
