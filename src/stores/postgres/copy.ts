@@ -14,22 +14,10 @@ const AT_ONCE = 1000
 /** Tables in an order in which each row finds what it references. */
 const TABLES = [
   ...['organizations', 'members', 'projects', 'member_projects', 'keys', 'discounts', 'audit', 'provider_keys'],
-  ...[
-    'rules',
-    'manifests',
-    'policies',
-    'balances',
-    'budgets',
-    'rate_limits',
-    'subscriptions',
-    'holds',
-    'ledger',
-    'requests',
-  ],
-  ...['usage_hourly', 'pruned', 'oauth_clients', 'oauth_grants', 'oauth_codes', 'oauth_tokens', 'login_codes'],
-  ...['responses', 'realtime_secrets', 'jobs', 'job_events', 'request_labels', 'label_keys', 'usage_labels'],
-  'usage_days',
-  ...['contents', 'master_key_check', 'alerts'],
+  ...['rules', 'manifests', 'policies', 'balances', 'budgets', 'rate_limits', 'subscriptions', 'holds', 'ledger'],
+  ...['requests', 'usage_hourly', 'pruned', 'oauth_clients', 'oauth_grants', 'oauth_codes', 'oauth_tokens'],
+  ...['login_codes', 'responses', 'realtime_secrets', 'jobs', 'job_events', 'request_labels', 'label_keys'],
+  ...['usage_labels', 'usage_days', 'contents', 'master_key_check', 'alerts'],
 ]
 /** Triggers fill these as the rows before them come: what SQLite holds takes their place. */
 const FILLED = new Set(['policies', 'balances', 'usage_days'])
