@@ -3,7 +3,6 @@ import { guarded } from '../../lib/guarded.ts'
 import { PREFIX } from './keys.ts'
 import { CLOCK, type RedisClient, type RedisLink, Script } from './link.ts'
 
-const CHANNEL = `${PREFIX}:facts`
 /** Facts of a kind that are kept for nodes that start later; those that end first leave first. */
 const MAX_KEPT = 5000
 /** Facts of one answer. Other commands wait while Redis gathers them. */
@@ -33,21 +32,30 @@ local rows = redis.call('ZREVRANGEBYSCORE', KEYS[1], '+inf', now, 'WITHSCORES', 
 for i = 2, #rows, 2 do rows[i] = string.format('%.0f', rows[i] - now) end
 return rows`)
 
+interface Place {
+  readonly node: string
+  readonly database: number
+  readonly failed: (thrown: unknown) => void
+}
+
 /** Messages between nodes. Those sent while Redis is away are lost: each node then finds out by itself. */
 export class Broadcast {
   readonly #link: RedisLink
   readonly #subscriber: RedisClient
   readonly #node: string
+  readonly #channel: string
   readonly #failed: (thrown: unknown) => void
   readonly #receivers = new Map<string, { readonly receive: Receive; readonly isKept: boolean }>()
   /** Facts may have come since the last load while there was no subscription. */
   #hasMissed = false
 
   /** `failed` gets errors of receivers. */
-  constructor(link: RedisLink, subscriber: RedisClient, node: string, failed: (thrown: unknown) => void) {
+  constructor(link: RedisLink, subscriber: RedisClient, { node, database, failed }: Place) {
     this.#link = link
     this.#subscriber = subscriber
     this.#node = node
+    // The databases of a server share its channels.
+    this.#channel = `${PREFIX}:facts${database || ''}`
     this.#failed = failed
     link.onUp(() => void this.#loadKept().catch(failed))
     subscriber.on('error', () => undefined)
@@ -69,14 +77,14 @@ export class Broadcast {
     const kept = facts.filter(({ ttlMs }) => ttlMs > 0)
     const rows = kept.flatMap(({ fact, ttlMs }) => [Math.ceil(ttlMs), JSON.stringify(fact)])
     // The link counts the failure; other nodes find out by themselves.
-    this.#link.run(PUBLISH, [boardOf(kind)], '', CHANNEL, message, ...rows).catch(() => undefined)
+    this.#link.run(PUBLISH, [boardOf(kind)], '', this.#channel, message, ...rows).catch(() => undefined)
   }
 
   /** Resolves when messages arrive, or Redis does not answer; they arrive as soon as it does. */
   async start(): Promise<void> {
     try {
       await this.#subscriber.connect()
-      await this.#subscriber.subscribe(CHANNEL)
+      await this.#subscriber.subscribe(this.#channel)
     } catch (thrown) {
       this.#failed(thrown)
     }
@@ -100,7 +108,7 @@ export class Broadcast {
   }
 
   async #subscribe(): Promise<void> {
-    await this.#subscriber.subscribe(CHANNEL)
+    await this.#subscriber.subscribe(this.#channel)
     this.#hasMissed = true
     await this.#loadKept()
   }

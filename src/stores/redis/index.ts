@@ -85,7 +85,7 @@ export async function openRedis(address: string, options: RedisOptions): Promise
   const presence = new Presence(link, node, serves, living)
   const counters = new RedisCounters(link, presence)
   const failed = (err: unknown) => log.debug({ err }, 'redis message dropped')
-  const broadcast = new Broadcast(link, redisClient(place), node, failed)
+  const broadcast = new Broadcast(link, redisClient(place), { node, database: place.database, failed })
   const shared = sharedRouting(broadcast)
   const kept = new RedisReplies(link, replies, { perOrganization: repliesPerOrganization })
   let beats = 0

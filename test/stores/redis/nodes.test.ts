@@ -110,6 +110,20 @@ t.test(
   },
 )
 
+t.test('installations with a database number each hear nothing of one another', needsRedis, async t => {
+  const { address } = await proxyFor(t, await redisFor(t))
+  const [a, b, other] = await Promise.all(['/1', '/1', '/2'].map(number => nodeOf(t, { address: address + number })))
+  other!.onChanged(() => t.fail('nothing of its own has changed'))
+  const heard = new Promise<void>(resolve => b!.onChanged(resolve))
+  a!.circuits.trip('acme/large', policy, null)
+  a!.changed()
+  await heard
+  // Redis sends messages in order, so that those before this answer have arrived.
+  await other!.ping()
+  await until(() => b!.circuits.state('acme/large', null) === 'open')
+  t.equal(other!.circuits.state('acme/large', null), 'closed')
+})
+
 t.test('a subscription that Redis answers too late ends no process, and is made again', needsRedis, async t => {
   const server = await redisFor(t)
   const proxy = await proxyFor(t, server)
