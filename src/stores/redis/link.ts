@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import type { Cluster, Redis } from 'ioredis'
 import type { Log, Probe } from '../../core/ports.ts'
 import { Circuit } from '../memory/circuit.ts'
+import { PREFIX } from './keys.ts'
 
 /** A client of one server or of a cluster. */
 export type RedisClient = Redis | Cluster
@@ -30,6 +31,9 @@ export class Script {
     this.sha = createHash('sha1').update(text).digest('hex')
   }
 }
+
+/** Fails where a full server, a replica or the rights of the user refuse what nodes write. */
+const PROBE = new Script("return redis.call('SET', KEYS[1], '', 'PX', 1000)")
 
 /** Redis is not used now: the caller decides by itself. */
 class RedisAway extends Error {
@@ -133,7 +137,7 @@ export class RedisLink implements Probe {
     try {
       // A client that has given up, as it does where no Sentinel answers, is started anew.
       if (this.#client.status === 'end') await this.#client.connect()
-      await this.#attempt(client => client.ping())
+      await this.#attempt(client => evaluated(client, PROBE, [`${PREFIX}:probe`], []))
     } catch (thrown) {
       this.#note(thrown)
       this.#breaker.trip(this.#now(), POLICY, this.#random())

@@ -229,7 +229,7 @@ t.test(
     a.counters.leave('org running')
     await proxy.listen()
     await back(a.link)
-    t.equal((await sent()) - before, 1, 'the place that Redis counted')
+    t.equal((await sent()) - before, 2, 'the probe, and the place that Redis counted')
 
     const keys = Array.from({ length: 200 }, (_, i) => `other running ${i}`)
     for (const key of keys) t.ok(await a.counters.enter(key, 5))
@@ -268,6 +268,31 @@ t.test('Redis that is gone delays no request, and is used again when it is back'
     [true, true, true, false],
     'both places of the other node count, once',
   )
+})
+
+t.test('a Redis that refuses what nodes write is away, says why, and is not tried by requests', needsRedis, async t => {
+  const server = await redisFor(t)
+  const admin = redisClient(readRedisAddress(server.address))
+  t.teardown(() => admin.disconnect())
+  await admin.connect()
+  await admin.acl('SETUSER', 'reader', 'on', '>secret', '~gw:*', '&gw:*', '+@all', '-@scripting')
+  const asReader = server.address.replace('unix://', 'unix://reader:secret@')
+  const isRefused = async (address: string, why: RegExp) => {
+    const a = await nodeAt(t, address, 'a', undefined, 3)
+    t.strictSame(a.log, ['redis unreachable'])
+    await t.rejects(a.link.ping(), why)
+    t.match(a.counters.take('org chat', 3, 60_000), { allowed: true, remaining: 0 }, 'its share, at once')
+    for (let probes = 0; probes < 3; probes++) await a.link.probe()
+    t.strictSame(a.log, ['redis unreachable'], 'one line')
+    return a
+  }
+  await isRefused(asReader, /NOPERM/)
+  await admin.config('SET', 'maxmemory', '1')
+  const full = await isRefused(server.address, /OOM/)
+  await admin.config('SET', 'maxmemory', '0')
+  await back(full.link)
+  await admin.replicaof('127.0.0.1', '1')
+  await isRefused(server.address, /READONLY|no connection/)
 })
 
 t.test('a node that starts while Redis is away serves its share, and shares when it is there', needsRedis, async t => {
