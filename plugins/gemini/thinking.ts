@@ -11,13 +11,12 @@ const BUDGETS: Readonly<Record<ReasoningEffort, number>> = {
   xhigh: 65_536,
   max: 65_536,
 }
-/** Largest budgets, by model name. */
-const MAX_BUDGET_TOKENS: readonly [RegExp, number][] = [
-  [/gemini-2\.5-pro/, 32_768],
-  [/gemini-2\.5-flash/, 24_576],
+/** Smallest and largest budgets other than 0, by model name. */
+const BUDGET_RANGES: readonly [RegExp, least: number, most: number][] = [
+  [/gemini-.*-pro/, 128, 32_768],
+  [/gemini-.*-lite/, 512, 24_576],
+  [/gemini-.*flash/, 1, 24_576],
 ]
-/** Smallest budget of a model whose thinking cannot be turned off. */
-const MIN_BUDGET_TOKENS = 128
 const LEVELS = ['minimal', 'low', 'medium', 'high']
 
 /**
@@ -35,23 +34,25 @@ export function thinkingOf(request: Readonly<ChatRequest>, mapping: Mapping): Js
   if (!mapping.supports.has('reasoning')) return undefined
   const seen = request.include_reasoning !== false
   const budget = request.reasoning?.max_tokens
-  if (budget != null) return { includeThoughts: seen, thinkingBudget: budget }
+  if (budget != null) return { includeThoughts: seen, thinkingBudget: withinRange(budget, mapping) }
   const effort = request.reasoning?.effort ?? request.reasoning_effort
   if (effort == null) return seen ? { includeThoughts: true } : undefined
   const off = effort === 'none'
   const includeThoughts = seen && !off
   if (!takesLevels(mapping))
-    return { includeThoughts, thinkingBudget: off ? leastBudget(mapping) : budgetOf(effort, mapping) }
+    return { includeThoughts, thinkingBudget: off ? leastBudget(mapping) : withinRange(BUDGETS[effort], mapping) }
   return { includeThoughts, thinkingLevel: off ? lowestLevel(mapping) : effort.toUpperCase() }
 }
 
-const budgetOf = (effort: ReasoningEffort, { externalId }: Mapping): number =>
-  Math.min(
-    BUDGETS[effort],
-    MAX_BUDGET_TOKENS.find(([pattern]) => pattern.test(externalId))?.[1] ?? Number.POSITIVE_INFINITY,
-  )
+/** The nearest budget that the model takes: clients may not know which these are. */
+function withinRange(budget: number, { externalId }: Mapping): number {
+  const [, least, most] = BUDGET_RANGES.find(([pattern]) => pattern.test(externalId)) ?? []
+  return Math.min(Math.max(budget, least ?? 1), most ?? Number.POSITIVE_INFINITY)
+}
 
-const leastBudget = ({ externalId }: Mapping): number => (externalId.includes('gemini-2.5-pro') ? MIN_BUDGET_TOKENS : 0)
+/** Thinking of a pro model cannot be turned off. */
+const leastBudget = (mapping: Mapping): number =>
+  /gemini-.*-pro/.test(mapping.externalId) ? withinRange(0, mapping) : 0
 
 const lowestLevel = ({ reasoningEfforts }: Mapping): string =>
   (LEVELS.find(level => reasoningEfforts.includes(level)) ?? 'minimal').toUpperCase()

@@ -45,15 +45,26 @@ t.test('of a turn that holds thoughts, the first block is one', async t => {
   )
 })
 
-t.test('no budget is larger than the model takes', async t => {
-  const budget = (reasoning_effort: string, externalId: string) => {
-    const { body } = encodeWith(chatOf(gemini), { reasoning_effort }, offer({ externalId, supports: ['reasoning'] }))
+t.test('no budget is larger or smaller than the model takes', async t => {
+  const budget = (reasoning_effort: string, externalId: string) => sent({ reasoning_effort }, externalId)
+  const sent = (request: Json, externalId: string) => {
+    const { body } = encodeWith(chatOf(gemini), request, offer({ externalId, supports: ['reasoning'] }))
     return ((body.generationConfig as Json).thinkingConfig as Json).thinkingBudget
   }
   t.equal(budget('max', 'gemini-2.5-pro'), 32_768)
   t.equal(budget('xhigh', 'gemini-2.5-flash'), 24_576)
   t.equal(budget('xhigh', 'gemini-2.5-flash-lite'), 24_576)
   t.equal(budget('low', 'gemini-2.5-pro'), 2048)
+  for (const [asked, externalId, tokens] of [
+    [31_999, 'gemini-2.5-flash', 24_576],
+    [31_999, 'gemini-2.5-pro', 31_999],
+    [31_999, 'gemini-3.6-flash', 24_576],
+    [100, 'gemini-2.5-flash-lite', 512],
+    [100, 'gemini-2.5-pro', 128],
+    [100, 'gemini-2.5-flash', 100],
+  ] as const) {
+    t.equal(sent({ reasoning: { max_tokens: asked } }, externalId), tokens, externalId)
+  }
 })
 
 t.test('models before the third generation take no answer format beside tools', async t => {
