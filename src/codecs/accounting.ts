@@ -24,10 +24,11 @@ export const usageInfo = ({ estimated }: Exchange): string | undefined =>
   estimated ? 'The provider reported no usage; these token counts are estimated.' : undefined
 
 /** The output limit of each choice where another one was sent than the caller's; undefined where that was sent. */
-export function replacedLimitOf({ outbound, request, endpoint }: Exchange): number | undefined {
+export function replacedLimitOf({ outbound, request, endpoint, target }: Exchange): number | undefined {
   const asked = request && endpoint.operation?.output?.(request).limit
   const raised = asked !== undefined && Number.isFinite(outbound.output?.limit) ? outbound.output?.limit : undefined
-  return raised ?? outbound.limit?.tokens
+  const own = target?.mapping.maxOutput
+  return raised ?? outbound.limit?.tokens ?? (asked !== undefined && own !== undefined && asked > own ? own : undefined)
 }
 
 /** The `usage` object. Call it after the last event. */

@@ -53,6 +53,31 @@ async function ask(wire: ChatWire, mode: Mode, body: Json): Promise<Json[]> {
   )
 }
 
+t.test('an output limit above that of the model is lowered to it, on every wire', async t => {
+  await upstream.reset()
+  const prompt = { role: 'user', content: 'Hi' }
+  const contents = [{ role: 'user', parts: [{ text: 'Hi' }] }]
+  await onEvery(async wire => {
+    const { id: model, efforts } = wire
+    const thinking = efforts.length === 0 ? { type: 'enabled', budget_tokens: 31_999 } : undefined
+    const [said, answer] = await Promise.all([
+      gateway.post('/v1/messages', { model, messages: [prompt], max_tokens: 64_000, thinking }),
+      gateway.post('/v1/chat/completions', { model, messages: [prompt], max_tokens: 64_000 }),
+      gateway.post('/v1/responses', { model, input: 'Hi', max_output_tokens: 64_000 }),
+      gateway.post(`/v1beta/models/${model}:generateContent`, {
+        contents,
+        generationConfig: { maxOutputTokens: 64_000 },
+      }),
+    ])
+    t.equal(said.status, 200, await said.text())
+    t.match(await answer.json(), { metadata: { max_tokens: 4096 } }, wire.id)
+    const requests = (await upstream.record(wire.id)).map(({ body }) => JSON.stringify(body))
+    t.equal(requests.length, 4, wire.id)
+    for (const body of requests) t.match(body, /"max(?:_completion|_output|Output)?(?:_tokens|Tokens)":4096\b/, wire.id)
+  })
+  t.same(await refusals(), [])
+})
+
 for (const mode of modes) {
   t.test(`a Messages client that asks for no thinking reads its answer first, ${mode}`, async t => {
     await upstream.reset()

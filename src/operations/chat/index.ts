@@ -59,7 +59,7 @@ export const chat: Operation<'chat'> = {
   sealedSize,
   prompts,
   output: request => ({ choices: (request.n ?? 1) * prompts(request), limit: request.max_tokens ?? undefined }),
-  bounded: (request, tokens) => ({ ...request, max_tokens: tokens }),
+  bounded,
   inspect: ({ messages }) => measureMedia(messages),
   media: ({ messages }) => mediaOf(messages),
   extras(request, mapping) {
@@ -94,7 +94,7 @@ export const chat: Operation<'chat'> = {
   adapted(request, target, caches) {
     const { mapping } = target
     refuseHeldFiles(request, target)
-    const reasoning = adaptedReasoning(addressed(request, target), mapping)
+    const reasoning = adaptedReasoning(withinOutput(addressed(request, target), mapping), mapping)
     return caches ? autoCached(reasoning, mapping) : reasoning
   },
   routed,
@@ -121,6 +121,14 @@ export const chat: Operation<'chat'> = {
 }
 
 const noTerms: Terms = {}
+
+function bounded(request: Readonly<ChatRequest>, tokens: number): ChatRequest {
+  return { ...request, max_tokens: tokens }
+}
+
+/** Lowers a limit that the model cannot reach, which providers refuse: clients must send one and may not know the model. */
+const withinOutput = (request: Readonly<ChatRequest>, { maxOutput = Infinity }: Mapping): Readonly<ChatRequest> =>
+  Number(request.max_tokens) > maxOutput ? bounded(request, maxOutput) : request
 
 function prompts({ messages, prompts }: Readonly<ChatRequest>): number {
   return prompts ? messages.filter(message => !isShared(message)).length : 1
