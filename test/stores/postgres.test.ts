@@ -7,8 +7,9 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Hold } from '../../src/core/ports.ts'
 import { stampOf } from '../../src/lib/id.ts'
+import { Keyring } from '../../src/stores/keyring.ts'
 import { checkBooks } from '../../src/stores/postgres/books.ts'
-import { postgresMaintenance } from '../../src/stores/postgres/index.ts'
+import { openPostgres, postgresMaintenance } from '../../src/stores/postgres/index.ts'
 import { migrate } from '../../src/stores/postgres/migrate.ts'
 import { migrations } from '../../src/stores/postgres/migrations/index.ts'
 import { PostgresRetention } from '../../src/stores/postgres/retention.ts'
@@ -93,6 +94,22 @@ t.test('postgres', { skip: withoutPostgres }, async t => {
     t.match(await subject.rows('SELECT count(*) FROM requests'), [{ count: 6n }])
     t.equal((await days()).length, 4)
     t.same(await checkBooks(subject.url), [])
+  })
+
+  t.test('a node starts while a backup keeps it from making the days ahead', async t => {
+    const subject = await postgresSubject(t)
+    const backup = await subject.pool.connect()
+    t.teardown(() => backup.release())
+    await backup.query('BEGIN; LOCK TABLE requests IN ACCESS SHARE MODE')
+    const warnings: unknown[] = []
+    const keyring = () => new Keyring({ given: 'a key of sixteen characters', file: '' })
+    const options = { warn: (error: unknown) => warnings.push(error), keyring, version: '1' }
+    const stores = await openPostgres(subject.url, options)
+    await stores.close()
+    t.match(warnings, [/lock timeout/])
+    await backup.query('ROLLBACK')
+    await (await openPostgres(subject.url, options)).close()
+    t.equal(warnings.length, 1)
   })
 
   t.test('many late sums of one transaction make one version of their stale day', async t => {

@@ -61,7 +61,8 @@ export async function openPostgres(url: string, options: PostgresOptions): Promi
   }
   try {
     const retention = new PostgresRetention(url, now)
-    await retention.prepare()
+    // A backup may lock the table for long. Rows of days without a partition have a default one.
+    await retention.prepare().catch(warn)
     await watch.read()
     const ledger = await PostgresLedger.open(first, { ...options, version })
     const stores = sqlStores(sql, {
