@@ -23,14 +23,25 @@ const isServing = ({ status }: ProviderHealth): boolean => status === 'live' || 
 
 /** Registers the gauges. */
 export function reportHealth({ database, metrics, memory, ping, redis, providers }: HealthSources): void {
-  const ofProviders = (read: (one: ProviderHealth) => number) => () =>
-    providers().map(one => ({ labels: { provider: one.id }, value: read(one) }))
+  const ofProviders =
+    (read: (one: ProviderHealth) => number, isCounted = (_: ProviderHealth) => true) =>
+    () =>
+      providers()
+        .filter(isCounted)
+        .map(one => ({ labels: { provider: one.id }, value: read(one) }))
+  const served = new Set<string>()
   metrics.observed({
     name: 'gateway_provider_up',
     labels: ['provider'],
-    help: 'Whether a provider can serve (1): it has a credential that works and an offer whose circuit is closed.',
+    help: 'Whether a provider can serve (1): it has a credential that works and an offer whose circuit is closed. Providers without a credential, and engines that have not answered yet, have no sample.',
     aggregator: 'min',
-    read: ofProviders(one => (isServing(one) ? 1 : 0)),
+    read: ofProviders(
+      one => (isServing(one) ? 1 : 0),
+      one => {
+        if (isServing(one)) served.add(one.id)
+        return one.status !== 'no credential' && (one.status !== 'no answer' || served.has(one.id))
+      },
+    ),
   })
   metrics.observed({
     name: 'gateway_circuits_open',

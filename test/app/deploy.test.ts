@@ -5,6 +5,10 @@ import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { parse } from 'yaml'
+import { reportHealth } from '../../src/app/health-metrics.ts'
+import type { ProviderHealth, ProviderState } from '../../src/core/ports.ts'
+import { Lag } from '../../src/telemetry/lag.ts'
+import { PrometheusMetrics } from '../../src/telemetry/metrics.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
@@ -46,6 +50,35 @@ t.test('every alert has a severity, a summary, an action and a test', async t =>
     t.ok(read('docs/telemetry.md').includes(`\`${name}\``), `${name} is documented`)
   }
 })
+
+t.test(
+  'a provider without a credential, and an engine that never answered, are not down: no alert speaks of them',
+  async t => {
+    const lag = new Lag()
+    t.teardown(() => lag.close())
+    const states = new Map<string, ProviderState>([
+      ['unused', 'no credential'],
+      ['absent', 'no answer'],
+      ['engine', 'live'],
+      ['refused', 'credential failing'],
+    ])
+    const metrics = new PrometheusMetrics({ version: '1', lag })
+    reportHealth({
+      ...{ database: ':memory:', metrics, memory: () => 0, ping: async () => {}, redis: undefined },
+      providers: () =>
+        [...states].map(([id, status]): ProviderHealth => ({ id, status, credentials: [], offers: 1, broken: [] })),
+    })
+    const up = async () =>
+      [...(await metrics.text()).matchAll(/^gateway_provider_up\{provider="(\w+)"\} (\d)/gm)].map(
+        ([, id, value]) => `${id} ${value}`,
+      )
+    t.strictSame(await up(), ['engine 1', 'refused 0'])
+    states.set('engine', 'no answer')
+    t.strictSame(await up(), ['engine 0', 'refused 0'], 'an engine that has served is down')
+    states.set('refused', 'no credential')
+    t.strictSame(await up(), ['engine 0'], 'a credential was removed')
+  },
+)
 
 const isInstalled = (program: string) =>
   (process.env.PATH ?? '').split(delimiter).some(folder => existsSync(join(folder, program)))
