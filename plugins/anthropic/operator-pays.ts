@@ -15,6 +15,7 @@ import {
   toolsAdded,
   toolsIn,
 } from '../../src/plugin.ts'
+import { only } from '../shared/count.ts'
 import { fits, isPresent } from '../shared/operator-pays.ts'
 
 /** Fields of the body. Fields that only the gateway uses are not sent at all. */
@@ -73,6 +74,8 @@ const BLOCKS: ReadonlySet<string> = new Set([
 export function onOperator(sent: Json, target: Target): Json {
   const { nativeFields = [] } = target.provider
   const allowed = { ...sent }
+  // The wire takes no other member; the gateway reads the rest as tags.
+  if (isObject(sent.metadata)) allowed.metadata = only(sent.metadata, ['user_id'])
   for (const [name, value] of Object.entries(sent)) {
     if (FIELDS.has(name) || nativeFields.some(entry => fits(entry, name))) continue
     if (isPresent(value)) throw errors.ownKeyOnly(name)

@@ -54,6 +54,11 @@ t.test('of a body only what must change is changed', async t => {
   t.notOk('stream' in native(bodyOf({ stream: true })).body, 'a mapping that does not stream')
 })
 
+t.test('with an own key metadata stays as written', async t => {
+  const metadata = { user_id: 'u', team: 'blue' }
+  t.strictSame(native(bodyOf({ metadata }), own).body.metadata, metadata)
+})
+
 t.test('beta tokens follow from the body, and the manifest keeps its own', async t => {
   const cases: [fields: Json, token: string | undefined][] = [
     [{}, undefined],

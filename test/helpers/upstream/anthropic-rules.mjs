@@ -48,6 +48,9 @@ export function check(headers, body, keys) {
   if (!/^application\/json\b/.test(headers['content-type'] ?? '')) refuse('content-type: must be application/json')
   if (typeof body !== 'object' || body === null) refuse('The request body is not valid JSON')
   for (const name of Object.keys(body)) if (!fields.has(name)) refuse(`${name}: Extra inputs are not permitted`)
+  for (const name of Object.keys(body.metadata ?? {})) {
+    if (name !== 'user_id') refuse(`metadata.${name}: Extra inputs are not permitted`)
+  }
   if (typeof body.model !== 'string') refuse('model: Field required')
   if (!Number.isInteger(body.max_tokens) || body.max_tokens < 0) refuse('max_tokens: Field required')
   if (!Array.isArray(body.messages) || body.messages.length === 0) refuse('messages: at least one message is required')
