@@ -44,9 +44,9 @@ const traced =
   }
 
 function measure(ex: Exchange, { metrics }: Services): void {
-  const { timings } = ex
-  const { failure } = ex.answer
-  if (failure && ex.answer.status === failure.status && failure.upstreamStatus === undefined) {
+  const { timings, answer } = ex
+  const { failure, status } = answer
+  if (failure && status === failure.status && failure.upstreamStatus === undefined) {
     metrics.refusal(ex.currentFilter, failure.code ?? 'internal')
   }
   for (const { target, succeeded, errorType } of ex.attempts) {
@@ -54,7 +54,9 @@ function measure(ex: Exchange, { metrics }: Services): void {
     metrics.attempt(provider, model, succeeded ? 'ok' : errorType)
   }
   const { provider, model } = countedAs(ex)
-  const labels = { endpoint: ex.endpoint.name, provider, model, outcome: ex.answer.outcome ?? 'error' }
+  const ended = answer.outcome ?? 'error'
+  const outcome = ended === 'error' && status >= 400 && status < 500 ? 'refused' : ended
+  const labels = { endpoint: ex.endpoint.name, provider, model, outcome }
   const seconds = (ms: number) => ms / 1000
   const inside = timings.answered > 0 && !ex.streaming ? timings.end - timings.answered : 0
   // Marks only the last of several attempts: the wait for the others would count as the gateway's own time.
@@ -66,10 +68,8 @@ function measure(ex: Exchange, { metrics }: Services): void {
   })
 }
 
-const NO_OFFER: OfferLabels = { provider: '', model: '' }
-
 function countedAs(ex: Exchange): OfferLabels {
   const { answer, target } = ex
   if (answer.cached) return labelsOfReplay(answer.cached, catalogOf(ex))
-  return target ? labelsOf(target.mapping) : NO_OFFER
+  return target ? labelsOf(target.mapping) : { provider: '', model: '' }
 }

@@ -50,7 +50,7 @@ export class PrometheusMetrics implements Metrics {
 
   readonly #requests = counter(this.#registry, {
     name: 'gateway_requests_total',
-    help: 'Requests by outcome.',
+    help: 'Requests by outcome: ok, refused (answered by a status of 400 to 499), error, aborted.',
     closed: ['endpoint', 'outcome'],
     open: ['provider', 'model'],
   })

@@ -177,6 +177,22 @@ t.test('every failed request and failover is logged, and no request that succeed
   }
 })
 
+t.test('a request that its client caused to fail counts as refused, and not as an error', async t => {
+  const outcomes: string[] = []
+  const metrics: Partial<Metrics> = {
+    attempt() {},
+    refusal() {},
+    request: ({ outcome }) => void outcomes.push(outcome),
+  }
+  const { finish } = telemetry.create({ log: 'none' }, { metrics } as unknown as Services)
+  finish!(ended({}, 200), true)
+  finish!(ended({}, 401, errors.invalidKey()), true)
+  finish!(ended({}, 429, errors.rateLimited('/v1', 1)), true)
+  finish!(ended({}, 502, errors.allProvidersFailed('')), true)
+  finish!(ended({}, 200, errors.invalidAnswer('it broke off', 200)), true)
+  t.strictSame(outcomes, ['ok', 'refused', 'refused', 'error', 'error'])
+})
+
 t.test(
   'refusals that a client can repeat are counted by key, and one line each ten seconds stands for them',
   async t => {
