@@ -2,6 +2,7 @@
 import { type ChatRequest, errors, type Json, type Target, type Tool } from '../../src/plugin.ts'
 import { strictSchema } from '../shared/claude/schema.ts'
 import { JSON_TOOL, toWireName } from '../shared/tool-name.ts'
+import { toolSchema } from '../shared/tool-schema.ts'
 
 const WEB_SEARCH = 'web_search'
 
@@ -60,9 +61,8 @@ export function toolsOf(request: Readonly<ChatRequest>, target: Target): ToolSet
 export const isForced = (choice: Json | undefined): boolean => choice?.type === 'any' || choice?.type === 'tool'
 
 function functionTool(tool: Extract<Tool, { type: 'function' }>, canBeStrict: boolean, canDefer: boolean): Json {
-  const { name, description, strict } = tool.function
-  const parameters: Json | undefined = tool.function.parameters
-  const schema = { ...(!parameters?.type && { type: 'object' }), ...(parameters ?? { properties: {} }) }
+  const { name, description, parameters, strict } = tool.function
+  const schema = toolSchema(parameters)
   const isStrict = strict === true && canBeStrict
   return {
     name: toWireName(name),
@@ -106,7 +106,7 @@ export function answerTool(schema: Json): Json {
   return {
     name: JSON_TOOL,
     description: 'Gives the final answer. The answer must be given by calling this tool, never as text.',
-    input_schema: { type, ...schema },
+    input_schema: toolSchema(schema),
   }
 }
 

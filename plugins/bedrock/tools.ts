@@ -3,6 +3,7 @@ import { append, type ChatRequest, type Json, type Target, type Tool } from '../
 import { strictSchema } from '../shared/claude/schema.ts'
 import { cannotForce } from '../shared/claude/thinking.ts'
 import { JSON_TOOL, shortName } from '../shared/tool-name.ts'
+import { toolSchema } from '../shared/tool-schema.ts'
 import type { Block } from './block.ts'
 import { cachePoint } from './cache-point.ts'
 import { type Family, familyOf } from './family.ts'
@@ -89,9 +90,8 @@ function offeredTools(request: Readonly<ChatRequest>, { mapping }: Target, famil
 const SEARCH: Block = { systemTool: { name: 'nova_grounding' } }
 
 function functionTool(tool: Extract<Tool, { type: 'function' }>, canBeStrict: boolean, { maker }: Family): Block {
-  const { name, description = '', strict } = tool.function
-  const parameters: Json | undefined = tool.function.parameters
-  const schema: Json = { ...(!parameters?.type && { type: 'object' }), ...(parameters ?? { properties: {} }) }
+  const { name, description = '', parameters, strict } = tool.function
+  const schema = toolSchema(parameters)
   const isStrict = strict === true && canBeStrict
   const json = isStrict ? strictSchema(schema) : maker === 'amazon' ? plainSchema(schema) : schema
   return toolSpec(shortName(name), description, json, isStrict)
@@ -117,7 +117,7 @@ const answerTool = (schema: Json, { maker }: Family): Block =>
   toolSpec(
     JSON_TOOL,
     'Gives the final answer. The answer must be given by calling this tool, never as text.',
-    maker === 'amazon' ? plainSchema(schema) : schema,
+    maker === 'amazon' ? plainSchema(toolSchema(schema)) : toolSchema(schema),
   )
 
 const usedTool = (name: string): Block =>

@@ -1,8 +1,7 @@
 /** Function tools and the choice among them. */
 import { type ChatRequest, errors, type Json, type Tool } from '../../src/plugin.ts'
 import { toWireName } from '../shared/tool-name.ts'
-
-const NO_PARAMETERS = { type: 'object', properties: {} }
+import { toolSchema } from '../shared/tool-schema.ts'
 
 type FunctionTool = Extract<Tool, { type: 'function' }>
 
@@ -43,7 +42,7 @@ function functionTool({ function: { name, description, parameters } }: FunctionT
     function: {
       name: toWireName(name),
       ...(description === undefined ? {} : { description }),
-      parameters: parameters && Object.keys(parameters).length > 0 ? parameters : NO_PARAMETERS,
+      parameters: toolSchema(parameters),
     },
   }
 }

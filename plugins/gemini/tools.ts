@@ -1,5 +1,6 @@
 /** Tools, and which of them the model may or must use. */
 import type { ChatRequest, Json, Mapping, Tool } from '../../src/plugin.ts'
+import { toolSchema } from '../shared/tool-schema.ts'
 import type { Surface } from './surface.ts'
 import { takesLevels } from './thinking.ts'
 import { toWireName } from './tool-name.ts'
@@ -39,11 +40,10 @@ export function toolsOf(request: Readonly<ChatRequest>, mapping: Mapping, surfac
 }
 
 function declaration({ function: { name, description, parameters } }: FunctionTool): Json {
-  const schema: Json = parameters ?? { properties: {} }
   return {
     name: toWireName(name),
     ...(description && { description }),
-    parametersJsonSchema: { ...(!schema.type && { type: 'object' }), ...schema },
+    parametersJsonSchema: toolSchema(parameters),
   }
 }
 

@@ -9,6 +9,7 @@ import {
   type WireRequest,
 } from '../../src/plugin.ts'
 import { shortName } from '../shared/tool-name.ts'
+import { toolSchema } from '../shared/tool-schema.ts'
 import { turnsOf } from './turns.ts'
 
 /** Parameters with the same meaning on both sides. */
@@ -21,7 +22,6 @@ const SAME = [
 ] as const satisfies readonly (keyof ChatRequest)[]
 
 const MAX_TEMPERATURE = 1.5
-const NO_PARAMETERS = { type: 'object', properties: {} }
 /** The wire's two tiers: better service if the account has it, or never. There is no equivalent of `flex`. */
 const TIERS: Readonly<Record<string, string>> = { auto: 'auto', priority: 'auto', default: 'standard_only' }
 
@@ -91,7 +91,7 @@ function functionOf({ function: tool }: Extract<Tool, { type: 'function' }>): Js
   return {
     name: shortName(name),
     ...(description === undefined ? {} : { description }),
-    parameters: parameters && Object.keys(parameters).length > 0 ? parameters : NO_PARAMETERS,
+    parameters: toolSchema(parameters),
     ...(typeof strict === 'boolean' && { strict }),
   }
 }

@@ -1,6 +1,7 @@
 /** Tools and the tool choice. */
 import { type ChatRequest, isObject, type Json, type Mapping, type Tool } from '../../src/plugin.ts'
 import { shortName } from '../shared/tool-name.ts'
+import { toolSchema } from '../shared/tool-schema.ts'
 
 interface ToolSettings {
   tools?: Json[]
@@ -45,7 +46,6 @@ export function toolsOf(request: Readonly<ChatRequest>, { supports }: Mapping): 
 
 /** The wire's longest name of a tool. */
 export const MAX_NAME = 128
-const NO_PARAMETERS = { type: 'object', properties: {} }
 
 /** The wire defaults to strict, which rejects most schemas: `strict` is always sent explicitly. */
 function functionTool({ function: called, defer_loading: deferred }: FunctionTool, canDefer: boolean): Json {
@@ -54,7 +54,7 @@ function functionTool({ function: called, defer_loading: deferred }: FunctionToo
     type: 'function',
     name: shortName(name, MAX_NAME),
     ...(description !== undefined && { description }),
-    parameters: parameters && Object.keys(parameters).length > 0 ? parameters : NO_PARAMETERS,
+    parameters: toolSchema(parameters),
     strict: strict === true,
     ...(deferred && canDefer && { defer_loading: true }),
   }

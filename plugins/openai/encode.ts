@@ -11,6 +11,7 @@ import {
 import { ANY_JSON, lacksWord } from '../shared/any-json.ts'
 import { takesBreakpoints } from '../shared/breakpoints.ts'
 import { shortName } from '../shared/tool-name.ts'
+import { toolSchema } from '../shared/tool-schema.ts'
 import { encodeMessage } from './messages.ts'
 import { addReasoning, boundsReasoning } from './reasoning.ts'
 import { withTextResults } from './results.ts'
@@ -99,8 +100,6 @@ function withSystemText(messages: readonly Json[], text: string): Json[] {
   return messages.toSpliced(first < 0 ? messages.length : first, 0, { role: 'system', content: text })
 }
 
-const NO_PARAMETERS = { type: 'object', properties: {} }
-
 /** Functions and custom tools; tool search and web search are model features without an entry here. */
 function toolsOf(request: Readonly<ChatRequest>): Json[] {
   const tools: Json[] = []
@@ -115,7 +114,7 @@ function functionOf({ name, description, parameters, strict }: (Tool & { type: '
   return {
     name: shortName(name),
     ...(description === undefined ? {} : { description }),
-    parameters: parameters && Object.keys(parameters).length > 0 ? parameters : NO_PARAMETERS,
+    parameters: toolSchema(parameters),
     ...(typeof strict === 'boolean' && { strict }),
   }
 }

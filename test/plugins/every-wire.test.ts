@@ -229,6 +229,83 @@ for (const wire of wires) {
     }
   })
 
+  t.test(`R12 ${wire.wire}: a schema of a tool has one object at its root, and items in its arrays`, async t => {
+    const schemaIn = (value: unknown): unknown => {
+      for (const [name, member] of typeof value === 'object' ? Object.entries(value ?? {}) : []) {
+        if (/^(?:parameters|input_schema|parametersJsonSchema|json)$/.test(name)) return member
+        const found = schemaIn(member)
+        if (found !== undefined) return found
+      }
+      return undefined
+    }
+    const sent = (parameters: object) => {
+      const tools = [{ type: 'function', function: { name: 'f', parameters } }]
+      const asked = canonical({
+        model: 'm',
+        messages: [{ role: 'user', content: 'hi' }],
+        tools,
+      } as unknown as ChatRequest)
+      return schemaIn(wire.encode(deepFreeze(asked), place(wire), false).body)
+    }
+    const a = { type: 'string', description: 'of a' }
+    const b = { type: 'number' }
+    t.strictSame(
+      sent({ type: 'object', properties: { a } }),
+      { type: 'object', properties: { a } },
+      'nothing to change',
+    )
+    t.strictSame(sent({ type: 'object' }), { type: 'object', properties: {} })
+    t.strictSame(
+      sent({ properties: { a, b }, anyOf: [{ required: ['a'] }, { required: ['b'] }], title: 'T' }),
+      {
+        type: 'object',
+        properties: { a, b },
+        description: '(anyOf: [{"required":["a"]},{"required":["b"]}])',
+        title: 'T',
+      },
+      'alternatives that only require',
+    )
+    t.strictSame(
+      sent({
+        type: 'object',
+        oneOf: [{ $ref: '#/$defs/A' }, { properties: { kind: { const: 'b' }, b }, required: ['kind'] }],
+        $defs: { A: { type: 'object', properties: { kind: { const: 'a' }, a }, required: ['kind', 'a'] } },
+      }),
+      {
+        type: 'object',
+        properties: { kind: { anyOf: [{ const: 'a' }, { const: 'b' }] }, a, b },
+        required: ['kind'],
+        description: '(oneOf: [{"required":["kind","a"]},{"required":["kind"]}])',
+        $defs: { A: { type: 'object', properties: { kind: { const: 'a' }, a }, required: ['kind', 'a'] } },
+      },
+      'a union',
+    )
+    t.strictSame(
+      sent({
+        allOf: [{ properties: { a }, required: ['a'] }, { $ref: '#' }],
+        $ref: '#/definitions/B',
+        definitions: { B: { properties: { b } } },
+      }),
+      { type: 'object', properties: { b, a }, required: ['a'], definitions: { B: { properties: { b } } } },
+      'parts that all hold',
+    )
+    const list = { type: ['array', 'null'], default: { type: 'array' } }
+    t.strictSame(
+      sent({
+        type: 'object',
+        properties: { list, items: { anyOf: [a, { type: 'array', items: { type: 'array' } }] } },
+      }),
+      {
+        type: 'object',
+        properties: {
+          list: { ...list, items: {} },
+          items: { anyOf: [a, { type: 'array', items: { type: 'array', items: {} } }] },
+        },
+      },
+      'arrays',
+    )
+  })
+
   t.test(`${wire.wire}: a message without words is filled where the wire takes none`, async t => {
     for (const content of ['', [{ type: 'text', text: '' }]]) {
       const sent = sentTo(wire, [{ role: 'user', content }])
