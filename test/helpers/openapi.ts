@@ -30,7 +30,7 @@ export class OpenApi {
 
   constructor(document: unknown) {
     this.#document = document as Tree
-    this.#ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false })
+    this.#ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false, code: { optimize: false } })
     this.#ajv.addSchema(document as object, 'api')
     this.operations = Object.entries(this.#document.paths!).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, tree]) => operationOf(path, method, tree)),
