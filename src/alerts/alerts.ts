@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache'
 import type { Log } from '../core/ports.ts'
 import { shortId } from '../lib/id.ts'
 import { spanOf } from '../lib/period.ts'
+import { upTo } from '../lib/up-to.ts'
 import type {
   AlertCaller,
   AlertMessage,
@@ -46,7 +47,7 @@ interface Reached {
 /** The watch of one process. */
 export class Alerts implements LimitWatch {
   readonly #options: AlertsOptions
-  readonly #told = new LRUCache<string, true>({ max: MAX_TOLD })
+  readonly #told = new LRUCache<string, true>(upTo(MAX_TOLD))
   #entries: readonly AlertEntry[] = []
   #rules: readonly AlertRule[] = []
 

@@ -6,6 +6,7 @@ import { LRUCache } from 'lru-cache'
 import type { Principal, Role, Services } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
+import { upTo } from '../lib/up-to.ts'
 import { CLOCK_TOLERANCE_SECONDS, claimAt, type IssuerServices, refused, verifiedToken } from '../policy/issuer.ts'
 
 const MAX_TOKEN_LENGTH = 8192
@@ -63,7 +64,7 @@ export const isJwt = (secret: string): boolean => secret.startsWith('ey') && sec
 export class JwtCallers {
   readonly #issuers: ReadonlyMap<string, Issuer>
   readonly #services: CallerServices
-  readonly #known = new LRUCache<string, Known>({ max: MAX_TOKENS })
+  readonly #known = new LRUCache<string, Known>(upTo(MAX_TOKENS))
 
   /** Throws for an issuer without a project. */
   constructor(issuers: readonly Issuer[], services: CallerServices) {

@@ -5,6 +5,7 @@ import type { Exchange } from '../core/exchange.ts'
 import { formatMoney } from '../core/money.ts'
 import type { Services } from '../core/ports.ts'
 import { RETRY_BUDGET_SPENT } from '../lib/error.ts'
+import { upTo } from '../lib/up-to.ts'
 
 /** Refusals that a client can cause without limit: wrong keys, exceeded rates, shed load. */
 const SAMPLED_STATUSES = new Set([401, 429, 529])
@@ -32,7 +33,7 @@ type LoggedRequests = 'none' | 'errors' | 'all'
 export class RequestLog {
   readonly #logged: LoggedRequests
   readonly #services: Pick<Services, 'log' | 'now' | 'tracing'>
-  readonly #samples = new LRUCache<string, Sample>({ max: MAX_SAMPLES })
+  readonly #samples = new LRUCache<string, Sample>(upTo(MAX_SAMPLES))
 
   constructor(logged: LoggedRequests, services: Pick<Services, 'log' | 'now' | 'tracing'>) {
     this.#logged = logged

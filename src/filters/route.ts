@@ -9,6 +9,7 @@ import type { Op, Ops } from '../core/ops.ts'
 import type { Reply } from '../core/reply.ts'
 import type { Target } from '../core/translator.ts'
 import { asError, type GatewayError } from '../lib/error.ts'
+import { upTo } from '../lib/up-to.ts'
 import { TokenBucket } from '../limits/rate.ts'
 import type { CandidateTarget } from '../routing/candidate.ts'
 import { type CredentialUse, takeFrom } from '../routing/credential-limits.ts'
@@ -224,7 +225,7 @@ const REFILL_S = 60
 class Budgets {
   readonly #options: Settings
   /** Retry budgets by organization and model label. */
-  readonly #budgets = new LRUCache<string, TokenBucket>({ max: MAX_BUDGETS })
+  readonly #budgets = new LRUCache<string, TokenBucket>(upTo(MAX_BUDGETS))
 
   constructor(options: Settings) {
     this.#options = options

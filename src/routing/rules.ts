@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache'
 import type { RouteRule, VirtualModel } from '../core/catalog.ts'
 import type { Services } from '../core/ports.ts'
 import { GatewayError } from '../lib/error.ts'
+import { upTo } from '../lib/up-to.ts'
 import { hasTags, isFrom } from './conditions.ts'
 import { withoutSuffix } from './preferences.ts'
 import type { RoutingQuery } from './query.ts'
@@ -30,7 +31,7 @@ class RuleTable {
   readonly #exact = new Map<string, number[]>()
   /** Places of all other rules, with their patterns. */
   readonly #open: { readonly place: number; readonly pattern: string | undefined }[] = []
-  readonly #remembered = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED })
+  readonly #remembered = new LRUCache<string, Remembered>(upTo(MAX_REMEMBERED))
   readonly #readsKeys: boolean
   readonly #readsProjects: boolean
 

@@ -10,6 +10,7 @@ import type { Ledger, Principal, Quota } from '../../core/ports.ts'
 import type { Reply } from '../../core/reply.ts'
 import { type Infer, s } from '../../core/schema.ts'
 import { errors, type GatewayError } from '../../lib/error.ts'
+import { upTo } from '../../lib/up-to.ts'
 import { windowKinds } from '../../limits/kinds.ts'
 import { isCopy } from '../copy.ts'
 import { asRecord, headersOf, type RatePolicy, ratePolicy } from './headers.ts'
@@ -161,7 +162,7 @@ function condition({ organizations, plans, age, spent }: Infer<typeof rule>, use
 
 /** Credits that organizations have used: no request waits for them, so that they are zero at first, and old later. */
 function lookup(ledger: Ledger, now: () => number): Lookup {
-  const known = new LRUCache<string, { used: Money; at: number }>({ max: MAX_ORGANIZATIONS })
+  const known = new LRUCache<string, { used: Money; at: number }>(upTo(MAX_ORGANIZATIONS))
   const pending = new Set<string>()
   return orgId => {
     const found = known.get(orgId)

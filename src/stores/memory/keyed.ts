@@ -1,5 +1,6 @@
 /** Values of counters by their keys. What clients name, and who they are, displaces no counter of a record. */
 import { LRUCache } from 'lru-cache'
+import { upTo } from '../../lib/up-to.ts'
 import { FairEntries } from './fair-entries.ts'
 
 /** Keys of records: organizations, projects, members, keys, models. There are as many as the operator makes. */
@@ -11,9 +12,9 @@ const MAX_ADDRESS_COUNTERS = 10_000
 
 /** A value for each key and window, made when it is needed. Beyond a bound the least recently used are forgotten. */
 export class Keyed<V extends object> {
-  readonly #records = new LRUCache<string, V>({ max: MAX_RECORD_COUNTERS })
+  readonly #records = new LRUCache<string, V>(upTo(MAX_RECORD_COUNTERS))
   readonly #named = new FairEntries<V>({ limit: MAX_NAMED_COUNTERS })
-  readonly #addresses = new LRUCache<string, V>({ max: MAX_ADDRESS_COUNTERS })
+  readonly #addresses = new LRUCache<string, V>(upTo(MAX_ADDRESS_COUNTERS))
   readonly #make: (key: string, windowMs: number) => V
 
   constructor(make: (key: string, windowMs: number) => V) {

@@ -2,6 +2,7 @@
 import { LRUCache } from 'lru-cache'
 import type { KeyStatus, KeyStore, Principal, Role } from '../../core/ports.ts'
 import { errors } from '../../lib/error.ts'
+import { upTo } from '../../lib/up-to.ts'
 import { FairEntries } from '../memory/fair-entries.ts'
 import { budgetOf } from '../rules/budgets.ts'
 import { isAdmitted, isLiveKey, tokenPrincipal } from '../rules/oauth.ts'
@@ -79,7 +80,7 @@ const ORGANIZATION = 'SELECT org_id FROM keys JOIN projects ON projects.id = pro
 class KnownKeys {
   readonly #known = new FairEntries<Principal>({ limit: MAX_KEYS })
   /** In a room of their own, so that guessing does not push them out. */
-  readonly #unknown = new LRUCache<string, true>({ max: MAX_KEYS })
+  readonly #unknown = new LRUCache<string, true>(upTo(MAX_KEYS))
 
   /** Reads under way: requests of one key that come together wait for one read. */
   readonly reading = new Map<string, Promise<Principal | undefined>>()

@@ -2,6 +2,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Compliance, PolicyFacts, Rule, RuleType, RuleValue, SealedKey } from '../../core/policy.ts'
 import { errors } from '../../lib/error.ts'
+import { upTo } from '../../lib/up-to.ts'
 import { budgetOf } from '../rules/budgets.ts'
 import { readBudgets } from './budgets.ts'
 import type { ChangeSource } from './change-source.ts'
@@ -51,7 +52,7 @@ const MANIFESTS = 'SELECT manifest FROM manifests WHERE org_id = $1 ORDER BY cre
 export class PolicyFactsReader {
   readonly #sql: Sql
   readonly #changes: ChangeSource
-  readonly #known = new LRUCache<string, Known>({ max: MAX_ORGANIZATIONS })
+  readonly #known = new LRUCache<string, Known>(upTo(MAX_ORGANIZATIONS))
   /** Reads under way, with the generation that they began in: requests that come together wait for one. */
   readonly #reading = new Map<string, { readonly facts: Promise<PolicyFacts>; readonly generation: number }>()
   #generation = 0

@@ -1,6 +1,7 @@
 /** Reads the facts that all keys of a project share. Cached until cleared. */
 import { LRUCache } from 'lru-cache'
 import type { Discount, Principal, ProjectMode, Subscription } from '../../core/ports.ts'
+import { upTo } from '../../lib/up-to.ts'
 import { cacheTtl } from '../rules/accounts.ts'
 import { type Flag, first, type Sql } from './sql.ts'
 
@@ -63,12 +64,11 @@ const DISCOUNTS = `
 
 /** Reads the projects of principals; cleared with each change of what keys may do. */
 export class ProjectFactsReader {
-  #projects: LRUCache<string, ProjectFacts> | undefined
+  #projects = noProjects()
   #discounts: readonly DiscountRow[] | undefined
 
   /** Reads a project that exists. */
   async read(sql: Sql, id: string): Promise<ProjectFacts> {
-    this.#projects ??= new LRUCache({ max: MAX_PROJECTS })
     const projects = this.#projects
     const known = projects.get(id)
     if (known) return known
@@ -82,7 +82,7 @@ export class ProjectFactsReader {
 
   /** Forgets all. */
   clear(): void {
-    this.#projects = undefined
+    this.#projects = noProjects()
     this.#discounts = undefined
   }
 
@@ -95,6 +95,8 @@ export class ProjectFactsReader {
     return read
   }
 }
+
+const noProjects = () => new LRUCache<string, ProjectFacts>(upTo(MAX_PROJECTS))
 
 const factsOf = (row: ProjectRow, discounts: readonly Discount[]): ProjectFacts => ({
   orgId: row.org_id,
