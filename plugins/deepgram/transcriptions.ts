@@ -11,12 +11,13 @@ import {
   type WireRequest,
 } from '../../src/plugin.ts'
 import { errorIn, plainError } from '../shared/error.ts'
-import { secondsIn, segmentsIn, transcriptEvents, wordsIn } from '../shared/transcriptions.ts'
+import { languageOf, secondsIn, segmentsIn, transcriptEvents, wordsIn } from '../shared/transcriptions.ts'
 import { parsed, WholeDecoder } from '../shared/whole.ts'
 
 /** A file is sent as the body, an address as JSON. */
 function encode(request: Readonly<TranscriptionRequest>, { mapping }: Target): WireRequest {
-  const { language, file, fileType, url, keyterm, filler_words } = request
+  const { file, fileType, url, keyterm, filler_words } = request
+  const language = languageOf(request, true)
   const query = new URLSearchParams({
     model: mapping.externalId,
     smart_format: 'true',

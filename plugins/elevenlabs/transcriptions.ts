@@ -10,12 +10,13 @@ import {
   type WireRequest,
 } from '../../src/plugin.ts'
 import { errorIn } from '../shared/error.ts'
-import { fileOf, secondsIn, transcriptEvents, wordsIn } from '../shared/transcriptions.ts'
+import { fileOf, languageOf, secondsIn, transcriptEvents, wordsIn } from '../shared/transcriptions.ts'
 import { parsed, WholeDecoder } from '../shared/whole.ts'
 import { error } from './error.ts'
 
 function encode(request: Readonly<TranscriptionRequest>, { mapping }: Target): WireRequest {
-  const { language, url, temperature, keyterm } = request
+  const { url, temperature, keyterm } = request
+  const language = languageOf(request)
   return {
     path: '/speech-to-text',
     body: {

@@ -14,7 +14,7 @@ import {
 } from '../../src/plugin.ts'
 import { plainError } from '../shared/error.ts'
 import { type Spoken, type TranscriptForm, transcriptDecoder } from '../shared/transcript-decoder.ts'
-import { fileOf, secondsIn, segmentsIn, wordsIn } from '../shared/transcriptions.ts'
+import { fileOf, languageOf, secondsIn, segmentsIn, wordsIn } from '../shared/transcriptions.ts'
 
 /** Times where the client's format needs them, or the price is by the hour: only this form has the length. */
 function formatOf(request: Readonly<TranscriptionRequest>, { mapping, price }: Target): string {
@@ -24,7 +24,10 @@ function formatOf(request: Readonly<TranscriptionRequest>, { mapping, price }: T
 }
 
 function encode(path: string, request: Readonly<TranscriptionRequest>, target: Target, stream: boolean): WireRequest {
-  const { language, prompt, temperature, timestamp_granularities, include, chunking_strategy } = request
+  const { prompt, temperature, timestamp_granularities, include } = request
+  const language = languageOf(request)
+  // Audio of more than 30 s with speakers needs one.
+  const { chunking_strategy = needsSpeakers(request) ? 'auto' : undefined } = request
   const format = stream ? (needsSpeakers(request) ? 'diarized_json' : 'json') : formatOf(request, target)
   const isTranslated = path.endsWith('translations')
   return {

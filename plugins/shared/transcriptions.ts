@@ -24,6 +24,14 @@ export function fileOf({ file, fileType }: Readonly<TranscriptionRequest>): File
   return { name: 'file', filename: `audio.${extension}`, contentType, pieces: file.pieces }
 }
 
+/** The language of a tag as ISO 639-1 has it, where it does: `de` for `de-CH` and for `deu`. With its region where `regional`. */
+export function languageOf({ language }: Readonly<TranscriptionRequest>, regional = false): string | undefined {
+  const [first, ...region] = language?.split('-') ?? []
+  if (first === undefined) return undefined
+  const short = first.length > 2 ? new Intl.Locale(first).language : first.toLowerCase()
+  return regional ? [short, ...region].join('-') : short
+}
+
 /** No recording is longer: 11 days. */
 const MAX_AUDIO_SECONDS = 1e6
 /** A time or a length of audio; undefined for what is none. */

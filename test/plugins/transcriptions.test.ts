@@ -122,6 +122,32 @@ t.test('each wire asks in its own words, and sends the pieces of the file as the
   t.notOk('stream' in wires.get('openai.translations')!.encode(request({ stream: true }), offer(), true).body)
 })
 
+const bodyOf = (wire: string, input: Partial<TranscriptionRequest>) =>
+  wires.get(wire)!.encode(request(input), offer(), false).body as Record<string, unknown>
+
+t.test('a language has the form that its wire takes', t => {
+  const rows: [given: string, short: string, regional: string][] = [
+    ['de-CH', 'de', 'de-CH'],
+    ['deu', 'de', 'de'],
+    ['EN', 'en', 'en'],
+    ['fil', 'fil', 'fil'],
+    ['cmn-Hant-TW', 'zh', 'zh-Hant-TW'],
+  ]
+  for (const [language, short, regional] of rows) {
+    t.equal(bodyOf('openai.transcriptions', { language }).language, short)
+    t.equal(bodyOf('elevenlabs.transcriptions', { language }).language_code, short)
+    const { path } = wires.get('deepgram.transcriptions')!.encode(request({ language }), offer(), false)
+    t.equal(new URLSearchParams(path.split('?')[1]).get('language'), regional)
+  }
+  t.end()
+})
+
+t.test("OpenAI's wire is asked to cut audio with speakers in parts, which it wants of long audio", t => {
+  t.equal(bodyOf('openai.transcriptions', { diarize: true }).chunking_strategy, 'auto')
+  t.equal(bodyOf('openai.transcriptions', {}).chunking_strategy, undefined)
+  t.end()
+})
+
 function decode(
   wire: string,
   frames: readonly unknown[],
