@@ -10,12 +10,23 @@ import {
   type WireRequest,
 } from '../../src/plugin.ts'
 import { type Spoken, type TranscriptForm, transcriptDecoder } from '../shared/transcript-decoder.ts'
-import { fileOf, secondsIn, segmentsIn } from '../shared/transcriptions.ts'
+import { fileOf, languageOf, secondsIn, segmentsIn, wordsIn } from '../shared/transcriptions.ts'
 import { error } from './error.ts'
 
-function encode(request: Readonly<TranscriptionRequest>, { mapping }: Target, stream: boolean): WireRequest {
-  const { language, url, temperature, keyterm, timestamp_granularities: times } = request
-  const granularities = needsTimes(request) && times.length === 0 ? ['segment'] : times
+type Request = Readonly<TranscriptionRequest>
+
+/** Speakers have segments only. Words are the segments of a list of their own. */
+function granularityOf(request: Request): 'segment' | 'word' | undefined {
+  if (needsSpeakers(request)) return 'segment'
+  if (!needsTimes(request)) return undefined
+  return request.timestamp_granularities.includes('word') ? 'word' : 'segment'
+}
+
+function encode(request: Request, { mapping }: Target, stream: boolean): WireRequest {
+  const { url, temperature, keyterm } = request
+  const granularity = granularityOf(request)
+  // It is not compatible with times: the transcript would be empty.
+  const language = granularity === undefined ? languageOf(request) : undefined
   return {
     path: '/audio/transcriptions',
     body: {
@@ -24,21 +35,27 @@ function encode(request: Readonly<TranscriptionRequest>, { mapping }: Target, st
       ...(language !== undefined && { language }),
       ...(temperature !== undefined && { temperature }),
       ...(needsSpeakers(request) && { diarize: true }),
-      ...(keyterm.length > 0 && { context_bias: keyterm }),
-      ...(granularities.length > 0 && { timestamp_granularities: granularities }),
+      ...(keyterm.length > 0 && { context_bias: keyterm.map(withoutGaps) }),
+      ...(granularity !== undefined && { timestamp_granularities: [granularity] }),
       ...(stream && { stream: true }),
     },
     files: url === undefined ? [fileOf(request)] : [],
   }
 }
 
-function transcriptOf({ text, language, segments, usage }: Spoken): Transcript {
+/** Terms of several words are joined: the wire takes neither spaces nor commas in one. */
+const withoutGaps = (term: string): string => term.trim().replace(/[\s,]+/g, '_')
+
+function transcriptOf({ text, language, segments, usage }: Spoken, request: Request): Transcript {
   const { prompt_audio_seconds: seconds } = objectIn(usage)
+  const timed = Array.isArray(segments) && segments.length > 0 ? segments : undefined
+  const isWords = granularityOf(request) === 'word'
   return {
     text,
     language: typeof language === 'string' ? language : undefined,
     duration: secondsIn(seconds),
-    segments: Array.isArray(segments) && segments.length > 0 ? segmentsIn(segments) : undefined,
+    segments: timed && !isWords ? segmentsIn(timed) : undefined,
+    words: timed && isWords ? wordsIn(timed, 'text') : undefined,
   }
 }
 

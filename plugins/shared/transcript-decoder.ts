@@ -28,7 +28,7 @@ export interface TranscriptForm {
   readonly done: string
   /** Event that holds the language, before the text, for wires that have one. */
   readonly language?: string
-  transcriptOf(answer: Spoken): Transcript
+  transcriptOf(answer: Spoken, request: Readonly<TranscriptionRequest>): Transcript
   /** Tokens that an answer reports; none for wires that count time alone. */
   tokensIn?(usage: unknown): Usage
 }
@@ -45,7 +45,7 @@ const whole = (target: Target, request: Readonly<TranscriptionRequest>, form: Tr
   new WholeDecoder(frame => {
     const answer = parsed(frame)
     if (!isSpoken(answer)) throw errorIn(answer, 'text', target)
-    return transcriptEvents(form.transcriptOf(answer), request, target, form.tokensIn?.(answer.usage))
+    return transcriptEvents(form.transcriptOf(answer, request), request, target, form.tokensIn?.(answer.usage))
   })
 
 const isSpoken = (answer: unknown): answer is Spoken => isObject(answer) && typeof answer.text === 'string'
@@ -93,7 +93,7 @@ class EventDecoder implements Decoder {
     this.done = true
     if (!isSpoken(event)) throw errorIn(event, 'text', this.#target)
     const segments = this.#segments.length > 0 ? { segments: this.#segments } : {}
-    const transcript = this.#form.transcriptOf({ language: this.#language, ...event, ...segments })
+    const transcript = this.#form.transcriptOf({ language: this.#language, ...event, ...segments }, this.#request)
     return transcriptEvents(transcript, this.#request, this.#target, this.#form.tokensIn?.(event.usage))
   }
 }

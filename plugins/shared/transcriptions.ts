@@ -52,7 +52,7 @@ export function wordsIn(list: unknown, textField: string): Word[] {
     const word = entry[textField]
     const span = spanIn(entry)
     if (typeof word !== 'string' || !span) return []
-    return [{ word, start: span.start, end: span.end, speaker: speakerOf(speaker ?? speaker_id) }]
+    return [{ word: word.trim(), start: span.start, end: span.end, speaker: speakerOf(speaker ?? speaker_id) }]
   })
 }
 

@@ -135,6 +135,7 @@ t.test('a language has the form that its wire takes', t => {
   ]
   for (const [language, short, regional] of rows) {
     t.equal(bodyOf('openai.transcriptions', { language }).language, short)
+    t.equal(bodyOf('mistral.transcriptions', { language }).language, short)
     t.equal(bodyOf('elevenlabs.transcriptions', { language }).language_code, short)
     const { path } = wires.get('deepgram.transcriptions')!.encode(request({ language }), offer(), false)
     t.equal(new URLSearchParams(path.split('?')[1]).get('language'), regional)
@@ -142,7 +143,38 @@ t.test('a language has the form that its wire takes', t => {
   t.end()
 })
 
-t.test("OpenAI's wire is asked to cut audio with speakers in parts, which it wants of long audio", t => {
+t.test("Mistral's wire is asked for what it takes together", t => {
+  const rows: [input: Partial<TranscriptionRequest>, sent: object][] = [
+    [{ language: 'de' }, { language: 'de' }],
+    [{ language: 'de', response_format: 'srt' }, { timestamp_granularities: ['segment'] }],
+    [
+      { language: 'de', response_format: 'verbose_json', timestamp_granularities: ['segment', 'word'] },
+      { timestamp_granularities: ['word'] },
+    ],
+    [{ diarize: true }, { diarize: true, timestamp_granularities: ['segment'] }],
+    [{ response_format: 'diarized_json' }, { diarize: true, timestamp_granularities: ['segment'] }],
+    [
+      { diarize: true, response_format: 'verbose_json', timestamp_granularities: ['word'] },
+      { diarize: true, timestamp_granularities: ['segment'] },
+    ],
+    [{ keyterm: ['New York', ' a, b '] }, { context_bias: ['New_York', 'a_b'] }],
+  ]
+  for (const [input, sent] of rows) t.strictSame(bodyOf('mistral.transcriptions', input), { model: 'hear-1', ...sent })
+  const words = ['Hi', 'there.'].map((text, at) => ({ text: ` ${text}`, start: at, end: at + 1 }))
+  const asked = { response_format: 'verbose_json', timestamp_granularities: ['word'] } as const
+  const heard = decode('mistral.transcriptions', [{ text: 'Hi there.', segments: words }], offer(), asked)
+  t.strictSame(transcriptOf(heard)?.segments, undefined)
+  t.strictSame(
+    transcriptOf(heard)?.words?.map(({ word, start, end }) => [word, start, end]),
+    [
+      ['Hi', 0, 1],
+      ['there.', 1, 2],
+    ],
+  )
+  t.end()
+})
+
+t.test("a request for speakers has a chunking strategy on OpenAI's wire", t => {
   t.equal(bodyOf('openai.transcriptions', { diarize: true }).chunking_strategy, 'auto')
   t.equal(bodyOf('openai.transcriptions', {}).chunking_strategy, undefined)
   t.end()
