@@ -30,12 +30,13 @@ const reportsUsage = ({ mapping: { model, supports } }: Target): boolean =>
 function encode(request: Readonly<SpeechRequest>, target: Target): WireRequest {
   const { input, response_format, speed, instructions } = request
   const { mapping } = target
+  const voice = voiceOf(request, mapping, USUAL_VOICE)
   return {
     path: '/audio/speech',
     body: {
       model: mapping.externalId,
       input,
-      voice: voiceOf(request, mapping, USUAL_VOICE),
+      voice: request.own_voice && voice === request.voice ? { id: voice } : voice,
       ...(response_format !== undefined && { response_format }),
       ...(speed !== undefined && { speed }),
       ...(instructions !== undefined && !PLAIN.test(mapping.externalId) && { instructions }),

@@ -36,6 +36,7 @@ const canonical = (body: SpeechBody): SpeechRequest => ({
   input: body.input,
   characters: codePoints(body.input),
   voice: voiceIn(body),
+  ...(typeof body.voice === 'object' && body.voice !== null && { own_voice: true }),
   response_format: body.response_format ?? undefined,
   speed: body.speed ?? undefined,
   instructions: body.instructions ?? undefined,

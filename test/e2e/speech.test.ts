@@ -147,6 +147,8 @@ t.test('a request that no mapping can serve names what they take', async t => {
   provider.answers(mp3('x'))
   await speak({ model: 'named', input: 'Hi', voice: { id: 'alloy' } })
   t.match(provider.last().json, { voice: 'bea' })
+  await speak({ model: 'say', input: 'Hi', voice: { id: 'voice_1' } })
+  t.match(provider.last().json, { voice: { id: 'voice_1' } })
   await speak({ model: 'named', input: 'Hi', voice: null, instructions: null })
   t.match(provider.last().json, { voice: 'anna' })
 })

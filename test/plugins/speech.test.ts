@@ -62,6 +62,20 @@ t.test('each wire asks in its own words', async t => {
     ['openai.speech', request(), offer(voices), '/audio/speech', { ...openAi, voice: 'anna' }],
     [
       'openai.speech',
+      request({ voice: 'voice_1', own_voice: true }),
+      offer({ voices: { '*': 'pass' } }),
+      '/audio/speech',
+      { ...openAi, voice: { id: 'voice_1' } },
+    ],
+    [
+      'openai.speech',
+      request({ voice: 'alloy', own_voice: true }),
+      offer(voices),
+      '/audio/speech',
+      { ...openAi, voice: 'bea' },
+    ],
+    [
+      'openai.speech',
       request({ voice: '*' }),
       offer({ voices: { '*': 'pass' } }),
       '/audio/speech',

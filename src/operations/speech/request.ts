@@ -39,6 +39,8 @@ export interface SpeechRequest {
   readonly characters: number
   /** As clients say it; undefined for the mapping's own. */
   readonly voice: string | undefined
+  /** Set where clients say it as `{ id }`: a voice of their own account. */
+  readonly own_voice?: boolean
   /** Undefined for the wire's own. */
   readonly response_format: SpeechFormat | undefined
   readonly speed: number | undefined
