@@ -112,6 +112,26 @@ t.test('postgres', { skip: withoutPostgres }, async t => {
     t.equal(warnings.length, 1)
   })
 
+  t.test(
+    'rows wait in their file while the database lacks tables or rights, and are entered once it has them',
+    async t => {
+      const subject = await postgresSubject(t)
+      const ledger = await subject.node({ spool: join(temporaryFolder(t), 'gateway.db') })
+      const principal = await seeded(subject, 'prepaid', 100n)
+      const wanted = { id: 'a', request: identity('a'), principal, amount: 5n, expiresAt: NOON + HOUR }
+      const hold = (await ledger.hold(wanted)) as Hold
+      await subject.rows('ALTER TABLE requests RENAME TO moved')
+      const row = rowOf(principal, 'a', { cost: 3n })
+      await t.rejects(ledger.settle(hold, row))
+      await ledger.spool(row, hold)
+      await ledger.recover()
+      await subject.rows('ALTER TABLE moved RENAME TO requests')
+      await ledger.recover()
+      t.same(await ledger.balance(principal.orgId), { balance: 97n, held: 0n, used: 3n })
+      t.same(await checkBooks(subject.url), [])
+    },
+  )
+
   t.test('many late sums of one transaction make one version of their stale day', async t => {
     const subject = await postgresSubject(t)
     await subject.rows(`

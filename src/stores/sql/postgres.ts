@@ -23,8 +23,8 @@ const TRIES = 5
  */
 const AGAIN: ReadonlySet<string> = new Set(['40001', '40P01', '55P03'])
 
-/** Whether the server has refused values or a state, so that the same statement would fail again. */
-export const isDataError = (error: unknown): boolean => /^(?:2[0-3]|42|P0)/.test(codeOf(error))
+/** Whether the server has refused values or a state, so that the same statement fails again. Missing tables and rights may come back. */
+export const isDataError = (error: unknown): boolean => /^(?:2[0-3]|P0)/.test(codeOf(error))
 
 /** Whether the connection has ended, or the answer has not come: what the statement did is unknown. */
 export const isLost = (error: unknown): boolean =>
