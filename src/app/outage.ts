@@ -4,8 +4,8 @@ import { GatewayError } from '../lib/error.ts'
 import type { CleanupStack } from './cleanup.ts'
 
 const PROBE_MS = 1000
-/** Codes of PostgreSQL and of the system for connections that end or do not open. */
-const LOST = /^(?:08|57P|E[A-Z]+$)/
+/** Codes of PostgreSQL and of the system for connections that end or do not open, or take no writes. */
+const LOST = /^(?:08|57P|25006|E[A-Z]+$)/
 
 /** Whether an error may follow from an outage: it is a store's, the driver's or the network's. */
 function isOfStore(err: unknown): boolean {

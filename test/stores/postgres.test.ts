@@ -132,6 +132,22 @@ t.test('postgres', { skip: withoutPostgres }, async t => {
     },
   )
 
+  t.test('a database that is set to read-only, as services do for a full disk, is away', async t => {
+    const subject = await postgresSubject(t)
+    const keyring = () => new Keyring({ given: 'a key of sixteen characters', file: '' })
+    const stores = await openPostgres(subject.url, { keyring, warn() {}, version: '1' })
+    t.teardown(() => stores.close())
+    await stores.ping()
+    const name = new URL(subject.url).pathname.slice(1)
+    await subject.rows(`ALTER DATABASE ${name} SET default_transaction_read_only = on`)
+    await subject.server.run(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}' AND pid <> pg_backend_pid()`,
+    )
+    // A connection that has ended may be found at the first statement.
+    await stores.ping().catch(() => {})
+    await t.rejects(stores.ping(), /takes no writes/)
+  })
+
   t.test('many late sums of one transaction make one version of their stale day', async t => {
     const subject = await postgresSubject(t)
     await subject.rows(`

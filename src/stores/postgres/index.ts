@@ -84,8 +84,8 @@ export async function openPostgres(url: string, options: PostgresOptions): Promi
       },
       living: () => livingNodes(sql),
       async ping() {
-        const [row] = await sql.query<{ standby: boolean }>('SELECT pg_is_in_recovery() AS standby')
-        if (row?.standby) throw new StoreError('stores.postgres leads to a standby, which takes no writes.')
+        const [row] = await sql.query<{ only: string }>("SELECT current_setting('transaction_read_only') AS only")
+        if (row?.only === 'on') throw new StoreError('stores.postgres takes no writes: it is a standby, or read-only.')
       },
       async close() {
         await ledger.close().catch(warn)
