@@ -1,5 +1,4 @@
 /** A chat history as input items: messages, reasoning and calls as separate items in the original order. */
-import { createHash } from 'node:crypto'
 import {
   endsInAnswer,
   type Json,
@@ -11,6 +10,7 @@ import {
   textKey,
   toolArguments,
 } from '../../src/plugin.ts'
+import { hashedCallId } from '../shared/id-suffix.ts'
 import { shortName } from '../shared/tool-name.ts'
 import { inputOf, outputOf } from './parts.ts'
 import { namespaceOf, withReplayed } from './replay.ts'
@@ -144,7 +144,7 @@ class Calls {
     const count = this.#counts.get(key) ?? 0
     this.#counts.set(key, count + 1)
     const fits = id !== '' && id.length <= MAX_CALL_ID && count === 0
-    const call: CallItem = { id: fits ? id : hashed(`${count}:${id}`), type, output: undefined }
+    const call: CallItem = { id: fits ? id : hashedCallId(`${count}:${id}`), type, output: undefined }
     this.#open.add(id, call, turn)
     return call
   }
@@ -153,5 +153,3 @@ class Calls {
     return this.#open.answeredBy(message, at)
   }
 }
-
-const hashed = (text: string): string => `call_${createHash('sha256').update(text).digest('hex').slice(0, 32)}`

@@ -12,6 +12,7 @@ import {
   unseal,
 } from '../../src/plugin.ts'
 import { parsedSeal, replayDetails } from '../shared/chat-completions/reasoning-details.ts'
+import { hashedCallId } from '../shared/id-suffix.ts'
 import { shortName } from '../shared/tool-name.ts'
 
 /**
@@ -28,7 +29,7 @@ export function encodeMessage(message: Message, target: Target, breakpoints: boo
   }
   if (message.name !== undefined) out.name = message.name
   if (message.refusal != null) out.refusal = message.refusal
-  if (id !== undefined) out.tool_call_id = id
+  if (id !== undefined) out.tool_call_id = shortId(id)
   if (calling) {
     out.tool_calls = calls.map(call => encodeCall(call, target))
   }
@@ -36,8 +37,13 @@ export function encodeMessage(message: Message, target: Target, breakpoints: boo
   return out
 }
 
+/** OpenAI's longest id of a call; other providers make longer ones. */
+const MAX_CALL_ID = 40
+const shortId = (id: string): string => (id.length <= MAX_CALL_ID ? id : hashedCallId(id))
+
 function encodeCall(call: ToolCall, target: Target): Json {
-  const { id, type } = call
+  const { type } = call
+  const id = shortId(call.id)
   if (type === 'custom') return { id, type, custom: { name: shortName(call.custom.name), input: call.custom.input } }
   const extra = parsedSeal(unseal(target, call.extra_content?.vendor?.thought_signature))?.extra_content
   // Providers that parse earlier arguments fail on an empty string.

@@ -1,4 +1,5 @@
-/** Letters and digits that ids of one answer end with. */
+/** Ids that are made of other ids. */
+import { createHash } from 'node:crypto'
 
 /** Length of generated ids, in characters. */
 const ID_CHARACTERS = 24
@@ -11,3 +12,7 @@ export const idSuffix = (id: string): string =>
     .slice(-READ_CHARACTERS)
     .replace(/[^A-Za-z0-9]/g, '')
     .slice(-ID_CHARACTERS)
+
+/** The id of a tool call in the place of one that a wire does not take. Equal texts give equal ids. */
+export const hashedCallId = (text: string): string =>
+  `call_${createHash('sha256').update(text).digest('hex').slice(0, 32)}`

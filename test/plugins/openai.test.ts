@@ -100,6 +100,34 @@ t.test('a conversation without a message is refused before a provider sees it', 
   t.throws(() => encode({ messages: [] }), { status: 400, param: 'messages', message: /have no content/ })
 })
 
+t.test('R4 an id of a call that is longer than OpenAI takes is sent as its hash, with its result', async t => {
+  const call = (id: string) => ({ id, type: 'function', function: { name: 'f', arguments: '{}' } })
+  const ids = (...given: string[]) => {
+    const results = given.map(id => ({ role: 'tool', tool_call_id: id, content: 'ok' }))
+    const messages = [
+      { role: 'user', content: 'hi' },
+      { role: 'assistant', content: null, tool_calls: given.map(call) },
+      ...results,
+    ]
+    const sent = (encode({ messages }) as { messages: { tool_calls?: { id: string }[]; tool_call_id?: string }[] })
+      .messages
+    const called = sent[1]!.tool_calls!.map(({ id }) => id)
+    t.strictSame(
+      sent.slice(2).map(({ tool_call_id: id }) => id),
+      called,
+    )
+    return called
+  }
+  const longest = 'x'.repeat(40)
+  // As vLLM makes them.
+  const long = `chatcmpl-tool-${'0'.repeat(32)}`
+  const [kept, one, two] = ids(longest, long, `${long}1`)
+  t.equal(kept, longest)
+  t.match(one, /^call_[0-9a-f]{32}$/)
+  t.not(one, two)
+  t.strictSame(ids(long), [one], 'the same in every request')
+})
+
 t.test('a file and audio are sent with their known fields alone', async t => {
   const url = 'http://169.254.169.254/latest'
   const file = { filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBERg==' }

@@ -150,7 +150,10 @@ function checkToolResults(messages) {
       return
     }
     if (open.size > 0) unanswered(open, i)
-    open = new Set((message.tool_calls ?? []).map(call => call.id))
+    const ids = (message.tool_calls ?? []).map(call => call.id)
+    const long = ids.find(id => id.length > 40)
+    if (long) refuse(`Invalid 'messages[${i}].tool_calls[0].id': string too long.`, `messages[${i}].tool_calls[0].id`)
+    open = new Set(ids)
   })
   if (open.size > 0) unanswered(open, messages.length)
 }
