@@ -4,6 +4,7 @@ import {
   endsInAnswer,
   type Json,
   type Mapping,
+  schemaInstruction,
   type Target,
   type WireRequest,
 } from '../../src/plugin.ts'
@@ -11,7 +12,7 @@ import { ANY_JSON } from '../shared/any-json.ts'
 import { pricesHours } from '../shared/breakpoints.ts'
 import { type Block, isVisible, textBlock } from '../shared/claude/blocks.ts'
 import { beganWithThought, dropThoughts, openLoop } from '../shared/claude/loop.ts'
-import { strictSchema } from '../shared/claude/schema.ts'
+import { isClosable, strictSchema } from '../shared/claude/schema.ts'
 import { cannotForce, isAdaptive, mustThink, type Thinking, thinkingOf } from '../shared/claude/thinking.ts'
 import { breakpointsIn, cacheMarkIn, checkBreakpoints, withoutHours } from './breakpoints.ts'
 import { BETA_HEADER } from './passed-betas.ts'
@@ -41,11 +42,15 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   const loop = openLoop(turns, isResult)
   const thinking = thinkingOf(request, mapping, { forced, loopBeganWithThought: beganWithThought(loop, isThought) })
   if (!thinking.replays) dropThoughts(loop, isThought)
-  if (request.response_format?.type === 'json_object') system.push(textBlock(ANY_JSON))
+  const { response_format: format } = request
+  if (format?.type === 'json_object') system.push(textBlock(ANY_JSON))
+  const schema = mapping.supports.has('structured_outputs') ? answerSchema(request) : undefined
+  const isHeld = schema && format?.type === 'json_schema' && isClosable(schema, format.json_schema.strict === true)
+  if (schema && !isHeld) system.push(textBlock(schemaInstruction(schema)))
   endTurns(turns, endsInAnswer(request.messages) && !thinking.on && !isAdaptive(mapping))
   checkBreakpoints(breakpointsIn(tools, system, turns))
 
-  const outputConfig = outputConfigOf(request, target, thinking)
+  const outputConfig = outputConfigOf(request, isHeld ? schema : undefined, thinking)
   const tier = request.service_tier === 'default' ? 'standard_only' : request.service_tier
   const body: Json = {
     model: mapping.externalId,
@@ -120,9 +125,12 @@ function stopsOf({ stop = [] }: Readonly<ChatRequest>): Json {
 export const acceptsSampling = ({ mapping, provider }: Target, name: 'temperature' | 'top_p'): boolean =>
   headerOf(provider.headers, 'anthropic-version')?.value !== WITHOUT_SAMPLING && mapping.parameters?.has(name) !== false
 
-function outputConfigOf(request: Readonly<ChatRequest>, { mapping }: Target, thinking: Thinking): Json | undefined {
+function outputConfigOf(
+  request: Readonly<ChatRequest>,
+  schema: Json | undefined,
+  thinking: Thinking,
+): Json | undefined {
   const effort = request.effort ?? thinking.effort
-  const schema = mapping.supports.has('structured_outputs') ? answerSchema(request) : undefined
   if (!effort && !schema) return undefined
   return {
     ...(effort && { effort }),

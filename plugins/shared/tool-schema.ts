@@ -97,7 +97,8 @@ function collect(schema: unknown, root: Json, found: Map<string, unknown>, seen:
 }
 
 /** The definition that `schema` refers to, or the schema itself. */
-function named(schema: unknown, root: Json): unknown {
+export function named(schema: unknown, root: Json): unknown {
+  if (objectIn(schema).$ref === '#') return root
   const path = textIn(objectIn(schema).$ref)?.match(/^#\/(\$defs|definitions)\/([^/]+)$/)
   return path ? objectIn(root[path[1]!])[path[2]!] : schema
 }

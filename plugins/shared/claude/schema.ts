@@ -1,10 +1,13 @@
 /** Converts JSON Schemas for structured outputs; unsupported keywords move to the description. */
 import { isObject, type Json, textIn } from '../../../src/plugin.ts'
+import { named } from '../tool-schema.ts'
 
 /** Keywords kept unchanged. */
 const KEPT = new Set(['$ref', '$schema', '$id', 'title', 'type', 'enum', 'const', 'default', 'required'])
 /** Keywords whose value is a map of schemas. */
 const MAPS = new Set(['properties', '$defs', 'definitions'])
+/** Schemas within each other that are followed. */
+const MAX_DEPTH = 200
 const FORMATS: ReadonlySet<unknown> = new Set([
   'date-time',
   'time',
@@ -54,4 +57,35 @@ const mapOf = (schemas: Json): Json =>
 function isObjectSchema({ type, properties }: Json): boolean {
   if (type === undefined) return isObject(properties)
   return type === 'object' || (Array.isArray(type) && type.includes('object'))
+}
+
+/**
+ * False for a schema within itself, which the wire refuses, and, unless it is `strict`, for an object of any members: closed,
+ * it would always be empty.
+ */
+export function isClosable(schema: Json, strict: boolean): boolean {
+  const above = new Set<Json>()
+  const seen = new Set<Json>()
+  const visit = (value: unknown): boolean => {
+    if (Array.isArray(value)) return value.every(visit)
+    if (!isObject(value)) return true
+    if (above.has(value) || above.size > MAX_DEPTH) return false
+    if (seen.has(value)) return true
+    seen.add(value)
+    if (!strict && isObjectSchema(value) && isOpen(value)) return false
+    above.add(value)
+    const { properties, items, additionalProperties: others, allOf, anyOf, oneOf } = value
+    const isFit =
+      [isObject(properties) && Object.values(properties), items, others, allOf, anyOf, oneOf].every(visit) &&
+      (value.$ref === undefined || visit(named(value, schema)))
+    above.delete(value)
+    return isFit
+  }
+  return visit(schema)
+}
+
+function isOpen({ properties, additionalProperties: others, patternProperties, ...rest }: Json): boolean {
+  if (isObject(others) || isObject(patternProperties)) return true
+  const isNamed = isObject(properties) && Object.keys(properties).length > 0
+  return !isNamed && others !== false && !['$ref', 'allOf', 'anyOf', 'oneOf', 'enum', 'const'].some(key => key in rest)
 }
