@@ -30,8 +30,8 @@ export interface Endpoint {
   readonly takesTokens?: true
   /** Checks the request before its chain runs. Throws the GatewayError to answer with. */
   check?(ex: Exchange): void
-  /** The answer to an error, with its status; without it the codec makes it. */
-  errorAnswer?(error: GatewayError, ex: Exchange): ErrorAnswer
+  /** The answer to an error; undefined where the codec makes it. */
+  errorAnswer?(error: GatewayError, ex: Exchange): ErrorAnswer | undefined
   /** `upstream`, or what answers locally at the end of the chain. */
   readonly serve: 'upstream' | ((ex: Exchange, services: Services) => Promise<Reply>)
   /** Only the tokens of the prompt are counted, at no cost, by providers whose wire has a `CountForm`. */

@@ -4,6 +4,7 @@ import { asError, CLIENT_CLOSED, type GatewayError } from '../lib/error.ts'
 import type { Encoder } from './codec.ts'
 import type { Event } from './event.ts'
 import type { Exchange } from './exchange.ts'
+import type { ErrorAnswer } from './reply.ts'
 import type { Route } from './snapshot.ts'
 
 /** Where bytes go. `write` returns a promise when the reader must catch up first. */
@@ -95,13 +96,13 @@ async function fail(ex: Exchange, encoder: Encoder, error: GatewayError, sink: S
 }
 
 function refuse({ endpoint }: Route, ex: Exchange, error: GatewayError, sink: Sink): void {
-  ex.answer.status = error.status
-  const { contentType, headers, body } = endpoint.errorAnswer?.(error, ex) ?? {
+  const { status, contentType, headers, body }: ErrorAnswer = endpoint.errorAnswer?.(error, ex) ?? {
     contentType: 'application/json',
     headers: Object.entries(error.headers).flat(),
     body: JSON.stringify(endpoint.codec.error(named(error, ex), ex.http.headers, ex.logId)),
   }
-  sink.head(error.status, contentType, headers)
+  ex.answer.status = status ?? error.status
+  sink.head(ex.answer.status, contentType, headers)
   sink.end(body)
 }
 

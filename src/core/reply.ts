@@ -11,6 +11,8 @@ export interface Reply {
 
 /** An error as one endpoint answers it, where the form of its codec is not all. */
 export interface ErrorAnswer {
+  /** Defaults to that of the error. */
+  readonly status?: number
   readonly contentType: string
   /** Names and values in turn. */
   readonly headers: readonly string[]

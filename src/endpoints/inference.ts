@@ -9,6 +9,7 @@ import { openAiChat } from '../codecs/openai-chat.ts'
 import { openAiEmbeddings } from '../codecs/openai-embeddings.ts'
 import { openAiResponses } from '../codecs/openai-responses.ts'
 import { rerank as rerankCodec } from '../codecs/rerank.ts'
+import { streamedError } from '../codecs/responses/encoder.ts'
 import { speech as speechCodec } from '../codecs/speech.ts'
 import { transcriptions as transcriptionsCodec, translations as translationsCodec } from '../codecs/transcriptions.ts'
 import type { Endpoint } from '../core/endpoint.ts'
@@ -52,7 +53,13 @@ export const countTokens: Endpoint = {
 }
 
 /** OpenAI's responses, streamed or whole. What the project stores, `storedResponses` reads. */
-export const responses: Endpoint = { ...chatRow, name: 'responses', path: '/v1/responses', codec: openAiResponses }
+export const responses: Endpoint = {
+  ...chatRow,
+  name: 'responses',
+  path: '/v1/responses',
+  codec: openAiResponses,
+  errorAnswer: streamedError,
+}
 
 /** OpenAI's embeddings. */
 export const embeddings: Endpoint = {

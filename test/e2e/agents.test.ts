@@ -7,6 +7,7 @@ import t from 'tap'
 import { chat } from '../helpers/chat.ts'
 import { commandsOf } from '../helpers/commands.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
+import { readEvents } from '../helpers/sse.ts'
 import type { Step } from '../helpers/upstream.ts'
 import {
   type Agent,
@@ -48,6 +49,39 @@ const told = (step: Step) => ({
   thought: step.reasoning,
   text: step.text ?? '',
   calls: ((step.toolCalls ?? []) as { args: unknown }[]).map(({ args }) => args),
+})
+
+t.test('a prompt that is too long is refused in the words by which each client finds that out', async t => {
+  await upstream.reset()
+  const message = 'The maximum context length is 9 tokens.'
+  const body = { error: { message, type: 'invalid_request_error', code: 'context_length_exceeded' } }
+  await upstream.script('chat', [{ status: 400, body }])
+  const contents = [{ role: 'user', parts: [{ text: 'Hi' }] }]
+  const asked = { model: 'chat', messages: [{ role: 'user', content: 'Hi' }], max_tokens: 9 }
+  const ask = async (path: string, body: object) => {
+    const answer = await gateway.post(path, body)
+    return { status: answer.status, text: await answer.text() }
+  }
+  for (const stream of [false, true]) {
+    const messages = await ask('/v1/messages', { ...asked, stream })
+    t.match(messages, { status: 400, text: /prompt is too long: The maximum/ })
+    const method = stream ? 'streamGenerateContent' : 'generateContent'
+    const gemini = await ask(`/v1beta/models/chat:${method}`, { contents })
+    t.match(gemini, { status: 400, text: /input token count exceeds the maximum number of tokens allowed: The/ })
+    const chat = await ask('/v1/chat/completions', { ...asked, stream })
+    t.match(chat, { status: 400, text: /"code":"context_length_exceeded"/ })
+  }
+  t.match(await ask('/v1/responses', { model: 'chat', input: 'Hi' }), { status: 400, text: /context_length_exceeded/ })
+  const streamed = await gateway.post('/v1/responses', { model: 'chat', input: 'Hi', stream: true })
+  t.equal(streamed.status, 200)
+  const { data } = await readEvents<Record<string, unknown>>(streamed)
+  const error = { code: 'context_length_exceeded', message: /exceeds the context window of this model: The maximum/ }
+  t.match(data, [
+    { type: 'response.created', sequence_number: 0 },
+    { type: 'response.in_progress' },
+    { type: 'error', error },
+    { type: 'response.failed', sequence_number: 3, response: { status: 'failed', store: false, error } },
+  ])
 })
 
 for (const [client, agentOf] of Object.entries(agents)) {

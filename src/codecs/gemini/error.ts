@@ -1,5 +1,6 @@
 /** Errors in Google's form: `google.rpc.Status` (docs/contributing/wire-sources.md#gemini). */
 import type { GatewayError } from '../../lib/error.ts'
+import { recognizable } from '../overflow.ts'
 
 const STATUSES: Readonly<Record<number, string>> = {
   401: 'UNAUTHENTICATED',
@@ -19,7 +20,9 @@ const statusOf = (status: number): string => STATUSES[status] ?? (status < 500 ?
 const TYPE = 'type.googleapis.com/google.rpc.'
 
 /** `details` for programs: the error code, the invalid field, and the retry delay. */
-export function geminiError({ status, code, message, param, headers }: GatewayError): object {
+export function geminiError(error: GatewayError): object {
+  const { status, code, param, headers } = error
+  const message = recognizable(error, 'input token count exceeds the maximum number of tokens allowed')
   const details: object[] = []
   if (code !== null) details.push({ '@type': `${TYPE}ErrorInfo`, reason: code, domain: 'model-gateway' })
   if (param !== null && status === 400) {

@@ -1,5 +1,6 @@
 /** The error object of the Messages endpoint, and its error types (docs/contract.md#messages). */
 import type { GatewayError } from '../../lib/error.ts'
+import { recognizable } from '../overflow.ts'
 
 const TYPES: Readonly<Record<number, string>> = {
   401: 'authentication_error',
@@ -13,12 +14,13 @@ const TYPES: Readonly<Record<number, string>> = {
   529: 'overloaded_error',
 }
 
+const messageOf = (error: GatewayError): string => recognizable(error, 'prompt is too long')
 const typeOf = (status: number): string => TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error')
 
 /** The body of a refusal. */
-export const messagesError = ({ status, message, details }: GatewayError) => ({
+export const messagesError = (error: GatewayError) => ({
   type: 'error',
-  error: { type: typeOf(status), message, ...(details && { details }) },
+  error: { type: typeOf(error.status), message: messageOf(error), ...(error.details && { details: error.details }) },
 })
 
 /** Within a stream there is no status: these provider error types tell a client when to retry. */
@@ -28,7 +30,7 @@ const IN_STREAM: Readonly<Record<string, string>> = {
 }
 
 /** The data of an `error` event. */
-export const streamError = ({ status, code, message }: GatewayError) => ({
+export const streamError = (error: GatewayError) => ({
   type: 'error',
-  error: { type: IN_STREAM[code ?? ''] ?? typeOf(status), message },
+  error: { type: IN_STREAM[error.code ?? ''] ?? typeOf(error.status), message: messageOf(error) },
 })

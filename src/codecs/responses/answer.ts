@@ -5,6 +5,7 @@ import { toNumber } from '../../core/money.ts'
 import type { Json } from '../../json/json.ts'
 import type { GatewayError } from '../../lib/error.ts'
 import { answerIdOf, answerModelOf, costDetails, metadataOf, usageInfo } from '../accounting.ts'
+import { isOverflow } from '../overflow.ts'
 import { responseId } from './ids.ts'
 
 /** Fields of the request that the answer repeats, with the wire's defaults. */
@@ -88,8 +89,10 @@ function repeatedOf(given: Readonly<Json>): string {
   return json.length > MAX_REPEATED ? DEFAULTS : json
 }
 
-/** The error with a code of the client's enumeration. */
-function errorOf({ status, code, message }: GatewayError): Json {
+/** The error with a code of the client's enumeration, or that by which clients find a prompt too long. */
+function errorOf(error: GatewayError): Json {
+  const { status, code, message } = error
+  if (isOverflow(error)) return { code, message }
   if (status === 429 || code === 'upstream_rate_limited') return { code: 'rate_limit_exceeded', message }
   return { code: status >= 400 && status < 500 ? 'invalid_prompt' : 'server_error', message }
 }

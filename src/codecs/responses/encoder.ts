@@ -3,9 +3,11 @@
 import type { Encoder } from '../../core/codec.ts'
 import type { Event, FinishReason } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
+import type { ErrorAnswer } from '../../core/reply.ts'
 import type { StoredResponses } from '../../core/stored-responses.ts'
-import { CLIENT_CLOSED, type GatewayError } from '../../lib/error.ts'
+import { CLIENT_CLOSED, errorBody, type GatewayError } from '../../lib/error.ts'
 import { EVENT_STREAM, typedEvent, typedEventText } from '../event-stream.ts'
+import { isOverflow, recognizable } from '../overflow.ts'
 import { type Ending, idOf, ResponseObject } from './answer.ts'
 import { responseId } from './ids.ts'
 import { Items } from './items.ts'
@@ -99,6 +101,14 @@ export class WholeEncoder implements Encoder {
   fail(): undefined {}
 }
 
+/** OpenAI streams that a prompt is too long, in place of a 400, and its agents shorten their history for nothing else. */
+export function streamedError(error: GatewayError, ex: Exchange): ErrorAnswer | undefined {
+  if (!ex.streaming || !isOverflow(error)) return undefined
+  // It is not stored.
+  ex.input.stored = undefined
+  return { status: 200, contentType: EVENT_STREAM, headers: [], body: new StreamEncoder(ex).fail(error) }
+}
+
 /** Writes a response as typed events. */
 export class StreamEncoder implements Encoder {
   readonly contentType = EVENT_STREAM
@@ -128,9 +138,17 @@ export class StreamEncoder implements Encoder {
     return this.#taken()
   }
 
-  /** Without `response.completed` clients treat the answer as incomplete. */
+  /**
+   * Without `response.completed` clients treat the answer as incomplete. A prompt that is too long is an error event before
+   * that, as OpenAI sends it.
+   */
   fail(error: GatewayError): string {
-    this.#emitResponse(this.#begun().end(error))
+    const answer = this.#begun()
+    const named = error.with({ message: recognizable(error, 'your input exceeds the context window of this model') })
+    if (isOverflow(error)) {
+      this.#out += typedEvent('error', { ...errorBody(named), sequence_number: this.#number++ })
+    }
+    this.#emitResponse(answer.end(named))
     return this.#taken()
   }
 

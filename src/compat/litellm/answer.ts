@@ -89,7 +89,7 @@ export const encoderOf = (codec: Codec, ex: Exchange): Encoder => new HeaderEnco
 /** The answer to an error as the endpoint makes it, with the id of the call. */
 export function errorAnswerOf(endpoint: Endpoint, error: GatewayError, ex: Exchange): ErrorAnswer {
   const own = endpoint.errorAnswer?.(error, ex)
-  if (own) return { contentType: own.contentType, headers: [...own.headers, ...callId(ex)], body: own.body }
+  if (own) return Object.assign({}, own, { headers: [...own.headers, ...callId(ex)] })
   const { codec } = endpoint
   return {
     contentType: 'application/json',
