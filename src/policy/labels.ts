@@ -1,7 +1,7 @@
 /** Reads the end user and the tags of a request from its headers and its body. */
 import type { HttpRequest } from '../core/http-request.ts'
 import { type EndUserOptions, type Labels, NO_LABELS } from '../core/policy.ts'
-import { isObject, isWellFormed, type Json } from '../json/json.ts'
+import { isObject, isWellFormed, type Json, objectIn } from '../json/json.ts'
 import { Form } from '../lib/body.ts'
 import { errors } from '../lib/error.ts'
 
@@ -25,7 +25,7 @@ interface Source {
 
 /** The labels by the headers, and by the body where it has been read. Throws a 400 that names the bound. */
 export function labelsOf(source: Source, body?: unknown): Labels {
-  const fields = body instanceof Form ? textsOf(body) : isObject(body) ? body : undefined
+  const fields = body instanceof Form ? textsOf(body) : isObject(body) ? chatFields(body) : undefined
   const endUser = source.proven === undefined ? named(source, fields) : wellFormed(source.proven)
   const header = source.http.header(TAGS_HEADER)
   const metadata = isObject(fields?.metadata) ? fields.metadata : undefined
@@ -37,6 +37,12 @@ export function labelsOf(source: Source, body?: unknown): Labels {
   return { endUser, tags }
 }
 const { tags: NO_TAGS } = NO_LABELS
+
+/** Calls of the AI SDK have the fields of a chat request in their options. */
+function chatFields(body: Json): Json {
+  const { gateway } = objectIn(body.providerOptions)
+  return isObject(gateway) ? gateway : body
+}
 
 /** The header before the body. */
 function named({ http, options }: Source, body: Json | undefined): string | undefined {

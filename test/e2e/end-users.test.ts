@@ -46,11 +46,20 @@ const clients: readonly (readonly [path: string, body: Tree, endUser: string | n
     null,
     { ...all, run: undefined },
   ],
+  [
+    '/v3/ai/language-model',
+    {
+      prompt: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }],
+      providerOptions: { gateway: { user: 'dan', metadata } },
+    },
+    'dan',
+    all,
+  ],
 ]
 for (const [path, body, endUser, expected] of clients) {
   t.test(`${path}${body.stream ? ', streamed,' : ''} names its end user and its tags`, async t => {
     await upstream.reset()
-    const answer = await gateway.post(path, body, tags)
+    const answer = await gateway.post(path, body, { ...tags, 'ai-language-model-id': 'test' })
     t.equal(answer.status, 200, await answer.text())
     const [row] = await rows()
     t.equal(row!.end_user, endUser)
@@ -91,9 +100,9 @@ t.test('the log and the sums are read by end user and by tag', async t => {
     const { groups } = await command<{ groups: { id: string; requests: number }[] }>('usage', { groupBy })
     return Object.fromEntries(groups.map(({ id, requests }) => [id, requests]))
   }
-  t.match(await groups('end_user'), { bob: 3, ann: 1, cy: 1, eve: 1 })
-  t.match(await groups('tag:run'), { 7: 2 })
-  t.match(await groups('tag:team'), { blue: 7 })
+  t.match(await groups('end_user'), { bob: 3, ann: 1, cy: 1, dan: 1, eve: 1 })
+  t.match(await groups('tag:run'), { 7: 3 })
+  t.match(await groups('tag:team'), { blue: 8 })
   await t.rejects(groups('team'), /one of provider/)
 })
 

@@ -76,6 +76,7 @@ const names: readonly (readonly [what: string, facts: Facts, endUser: string | u
   ['a configured field', { body: { user: 'ann', customer: 'bob' }, options: { field: 'customer' } }, 'bob'],
   ['a field of a field', { body: { metadata: { customer: 'bob' } }, options: { field: 'metadata.customer' } }, 'bob'],
   ['a configured field that is not there', { body: { user: 'ann' }, options: { field: 'customer' } }, undefined],
+  ['options of the AI SDK', { body: { prompt: [], providerOptions: { gateway: { user: 'ann' } } } }, 'ann'],
   ['a member of every object', { body: { user: 'ann' }, options: { field: 'constructor.name' } }, undefined],
   [
     'the credential before all',
