@@ -35,6 +35,12 @@ const gateway = await startGateway(t, {
       wires: { chat: 'anthropic.messages' },
       models: [offer('thinker', '5')],
     },
+    google: {
+      base_url: upstream.url('google').replace(/v1$/, 'v1beta'),
+      auth: { scheme: 'header', header: 'x-goog-api-key', secret: upstreamSecret },
+      wires: { chat: 'gemini.generate' },
+      models: [offer('seer', '5')],
+    },
     unset: {
       base_url: upstream.url('unset'),
       auth: { scheme: 'bearer', secret: ['$', '{NOT_SET}'].join('') },
@@ -103,6 +109,31 @@ t.test('Messages clients list models and providers, and no provider of their wir
   await play({ one: up, two: up })
   await anthropic.messages.create({ ...common, model: 'both:floor' })
   t.equal((await sent('two')).length, 1, 'the cheaper one')
+})
+
+t.test('no provider gets fields of routing in a body of its own wire', async t => {
+  await play({ claude: up, google: up })
+  const said = {
+    models: ['first'],
+    provider: { sort: 'price' },
+    routing: 'price',
+    free_models_only: false,
+    no_reasoning: true,
+  }
+  const contents = [{ role: 'user', parts: [{ text: 'Who answers?' }] }]
+  for (const [path, body] of [
+    ['/v1/messages', { model: 'thinker', max_tokens: 9, messages }],
+    ['/v1beta/models/seer:generateContent', { contents }],
+  ] as const) {
+    const answer = await gateway.post(path, { ...body, ...said })
+    t.equal(answer.status, 200, await answer.text())
+  }
+  for (const { body } of await sent('claude', 'google')) {
+    t.strictSame(
+      Object.keys(said).filter(name => name in (body as Tree)),
+      [],
+    )
+  }
 })
 
 t.test('suffixes mean the same in every client wire', async t => {

@@ -39,10 +39,7 @@ const f = { type: 'function', name: 'f', parameters: { type: 'object' }, anythin
 t.test('of a body only what must change is changed', t => {
   const rows: [body: Json, differs?: Json, at?: Target][] = [
     [{ instructions: 'Be brief', metadata: { a: 'b' }, truncation: 'auto', client_metadata: { c: 'd' } }],
-    [
-      { store: true, routing: 'price', web_search: false },
-      { routing: null, web_search: null },
-    ],
+    [{ store: true, web_search: false }, { web_search: null }],
     [{ input: [user, called, answered], user: 'u', safety_identifier: 's' }],
     [{ tools: [{ type: 'namespace', name: 'n', description: 'N', tools: [f] }, { type: 'custom', name: 'g' }, f] }],
     [{ tools: [{ type: 'web_search', search_context_size: 'low', new: 1 }], tool_choice: { type: 'web_search' } }],

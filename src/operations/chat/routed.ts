@@ -1,4 +1,4 @@
-/** Routing fields of a request's body on every client wire: `models`, `provider` and `routing`. */
+/** Fields of a request's body that say how it is routed, on every client wire. */
 
 import type { ChatRequest, ProviderPreferences } from '../../core/chat-request.ts'
 import type { RoutedBody } from '../../core/operation.ts'
@@ -14,19 +14,19 @@ const PRICE_PLACES = 6
 
 const ROUTINGS: readonly unknown[] = ['auto', 'price', 'throughput', 'latency']
 
+const FLAGS = ['free_models_only', 'no_reasoning'] as const
+const NAMES = ['models', 'provider', 'routing', ...FLAGS] as const
+
 /** Undefined for a body without such fields. Throws a 400 for a field of the wrong form. */
 export function routed(body: unknown): RoutedBody<ChatRequest> | undefined {
-  if (!isObject(body)) return undefined
-  const { routing } = body
-  const hasFields = 'models' in body || 'provider' in body
-  if (!hasFields && routing == null) return undefined
+  if (!isObject(body) || !NAMES.some(name => name in body)) return undefined
   const fields: Partial<ChatRequest> = {}
+  const { models, provider, routing, free_models_only: _, no_reasoning: __, ...rest } = body
   if (routing != null) {
     if (!ROUTINGS.includes(routing)) throw errors.invalidField('routing', oneOf(ROUTINGS))
     fields.routing = routing as NonNullable<ChatRequest['routing']>
   }
-  if (!hasFields) return { body, fields }
-  const { models, provider, ...rest } = body
+  for (const name of FLAGS) if (body[name] != null) fields[name] = truthIn(body[name], name)
   const names = models == null ? [] : namesOf(models, 'models', MAX_MODELS, "a model's name")
   // A model given elsewhere by the wire, such as in its path, comes first.
   if (rest.model == null && names.length > 0) rest.model = names[0]
@@ -40,15 +40,17 @@ const MEMBERS: { readonly [M in keyof Required<ProviderPreferences>]: (value: un
   order: providersOf,
   only: providersOf,
   ignore: providersOf,
-  allow_fallbacks(value, at) {
-    if (typeof value !== 'boolean') throw errors.invalidField(at, 'must be true or false')
-    return value
-  },
+  allow_fallbacks: truthIn,
   max_price: limitsOf,
   sort(value, at) {
     if (value === 'auto' || !ROUTINGS.includes(value)) throw errors.invalidField(at, oneOf(ROUTINGS.slice(1)))
     return value
   },
+}
+
+function truthIn(value: unknown, at: string): boolean {
+  if (typeof value !== 'boolean') throw errors.invalidField(at, 'must be true or false')
+  return value
 }
 
 function preferencesOf(given: unknown): ProviderPreferences {
