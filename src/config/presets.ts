@@ -53,12 +53,12 @@ function readersOf(served: ReadonlySet<string>, endpoints: readonly Endpoint[]):
   for (const { operation, codec } of endpoints) {
     const { preset } = codec
     if (!operation || !preset || !served.has(operation.name) || readers.has(operation.name)) continue
-    const { routed } = operation
     readers.set(operation.name, {
-      names: [...preset.names, ...(routed ? [ROUTED] : [])].filter(name => !OF_CLIENTS.has(name)),
+      names: [...preset.names, ...(operation.routed ? [ROUTED] : [])].filter(name => !OF_CLIENTS.has(name)),
       read(fields) {
-        const { body, fields: own } = routed?.(fields) ?? { body: fields, fields: {} }
-        return Object.assign({}, preset.read(body as Json), own)
+        const { body, fields: own } = operation.routed?.(fields) ?? { body: fields, fields: {} }
+        const removed = Object.fromEntries(Object.entries(fields).filter(([, value]) => value === null))
+        return Object.assign(removed, preset.read(body as Json), own)
       },
     })
   }

@@ -39,6 +39,7 @@ const routes = {
     { id: 'outer', use: ['set-openai'], defaults: { max_tokens: 5 }, overrides: { user: null }, system: 'Outer.' },
     { id: 'stopping', use: ['openai'], defaults: { stop: ['END'], seed: 7 } },
     { id: 'two', use: ['openai', 'claude'], defaults: { provider: { only: ['claude'] } } },
+    { id: 'anywhere', use: ['openai', 'claude'], overrides: { provider: null, routing: null } },
     { id: 'set-vectors', use: ['vectors'], defaults: { dimensions: 64 } },
     { id: 'set-pictures', use: ['pictures'], defaults: { n: 2, size: '512x512' }, overrides: { quality: 'low' } },
     { id: 'set-voice', use: ['voice'], defaults: { voice: 'anna' }, overrides: { speed: 1.5 } },
@@ -211,6 +212,16 @@ t.test('an operator sets fields that clients may not pass', async t => {
 t.test('providers are preferences as of a client', async t => {
   const { path } = await sent(...clients.chat!('two', {}))
   t.match(path, '/claude/')
+})
+
+t.test('an operator removes what a client says of routing', async t => {
+  const [path, body] = clients.chat!('anywhere', {})
+  for (const said of [
+    { provider: { only: ['claude'] } },
+    { provider: { max_price: { prompt: 0 } }, routing: 'price' },
+  ]) {
+    t.match((await sent(path, { ...body, ...said })).path, '/openai/')
+  }
 })
 
 t.test('a legacy completion of several prompts begins each with the system prompt', async t => {
