@@ -36,14 +36,16 @@ function withItems(value: unknown, isMap = false): unknown {
     return made.some((schema, i) => schema !== value[i]) ? made : value
   }
   if (!isObject(value)) return value
-  const made = Object.entries(value).map(([key, given]): [string, unknown] =>
-    isMap || MAPS.has(key) || SCHEMAS.has(key) ? [key, withItems(given, !isMap && MAPS.has(key))] : [key, given],
-  )
   const isArray = !isMap && (value.type === 'array' || listIn(value.type).includes('array'))
-  if (isArray && value.items === undefined) made.push(['items', {}])
-  return made.length === Object.keys(value).length && made.every(([key, given]) => given === value[key])
-    ? value
-    : Object.fromEntries(made)
+  let made = isArray && value.items === undefined ? { ...value, items: {} } : value
+  for (const key of Object.keys(value)) {
+    if (!isMap && !MAPS.has(key) && !SCHEMAS.has(key)) continue
+    const schema = withItems(value[key], !isMap && MAPS.has(key))
+    if (schema === value[key]) continue
+    if (made === value) made = { ...value }
+    made[key] = schema
+  }
+  return made
 }
 
 function plainRoot(root: Json): Json {
