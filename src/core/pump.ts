@@ -101,8 +101,8 @@ function refuse({ endpoint }: Route, ex: Exchange, error: GatewayError, sink: Si
     headers: Object.entries(error.headers).flat(),
     body: JSON.stringify(endpoint.codec.error(named(error, ex), ex.http.headers, ex.logId)),
   }
-  ex.answer.status = status ?? error.status
-  sink.head(ex.answer.status, contentType, headers)
+  ex.answer.status = error.status
+  sink.head(status ?? error.status, contentType, headers)
   sink.end(body)
 }
 

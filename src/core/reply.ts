@@ -11,7 +11,7 @@ export interface Reply {
 
 /** An error as one endpoint answers it, where the form of its codec is not all. */
 export interface ErrorAnswer {
-  /** Defaults to that of the error. */
+  /** Defaults to that of the error, by which the request is counted. */
   readonly status?: number
   readonly contentType: string
   /** Names and values in turn. */
