@@ -400,7 +400,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   admin: 3020,
   alerts: 450,
   app: 3010,
-  cli: 6180,
+  cli: 6205,
   codecs: 10_830,
   compat: 750,
   config: 5480,

@@ -1,7 +1,7 @@
 /** Converts a config of Portkey, its JSON of strategies and targets, to files of ours. */
 import type { Converted } from './litellm/convert.ts'
 import { Catalogue, contentsOf } from './litellm/manifests.ts'
-import { type Deployment, isServed } from './litellm/models.ts'
+import { type Deployment, isServed, unpricedNote } from './litellm/models.ts'
 import { defaultsOf } from './litellm/params.ts'
 import { upstreamOf } from './litellm/providers.ts'
 import { Report } from './litellm/report.ts'
@@ -12,7 +12,9 @@ import { Variables } from './litellm/variables.ts'
 const PREFIXES: Readonly<Record<string, string>> = {
   'azure-openai': 'azure',
   'azure-ai': 'azure_ai',
+  'open-ai': 'openai',
   'vertex-ai': 'vertex_ai',
+  vertex: 'vertex_ai',
   google: 'gemini',
   'together-ai': 'together_ai',
   'mistral-ai': 'mistral',
@@ -21,12 +23,12 @@ const PREFIXES: Readonly<Record<string, string>> = {
   'x-ai': 'xai',
   jina: 'jina_ai',
 }
-/** Providers that the name of a stored credential may begin with. */
+/** Providers that the name of a stored credential may hold, the longest name first. */
 const KNOWN = [
   ...Object.keys(PREFIXES),
   ...['openai', 'anthropic', 'bedrock', 'azure', 'cohere', 'groq'],
   ...['openrouter', 'deepseek', 'ollama', 'cerebras', 'mistral', 'gemini'],
-]
+].toSorted((one, other) => other.length - one.length)
 
 const GUARDS = ['input_guardrails', 'output_guardrails', 'before_request_hooks', 'after_request_hooks']
 /** Advice for what is not carried, wherever it stands. */
@@ -134,26 +136,32 @@ class PortkeyConverter {
 
   async #leaf(written: Section, at: string, isRoot: boolean): Promise<Leaf | undefined> {
     const { report } = this
+    const key = keyAt(at)
     const overrides = sectionOf(written.override_params)
-    const slug = textOf(written.provider) ?? textOf(written.virtual_key)
-    const [, ofModel, bare] = /^@([^/]+)\/(.+)$/.exec(textOf(overrides.model) ?? '') ?? []
-    const provider = providerOf(ofModel === undefined ? slug : `@${ofModel}`)
-    const model = bare ?? textOf(overrides.model)
+    const named = textOf(written.provider) ?? ''
+    const [, ofModel, bare] = SLUG.exec(textOf(overrides.model) ?? '') ?? []
+    const [, ofProvider, whole] = SLUG.exec(named) ?? (/-[0-9a-f]{4,}$/i.test(named) ? ['', named] : [])
+    const stored = ofModel ?? ofProvider ?? textOf(written.virtual_key)
+    const isNamed = ofModel === undefined && ofProvider === undefined && named !== ''
+    const provider = isNamed ? named.toLowerCase() : providerOf(stored)
+    const model = bare ?? textOf(overrides.model) ?? whole
+    const lost = (why: string): undefined => {
+      for (const name of [...OF_TARGET, ...Object.keys(written).filter(one => OF_MANIFEST.test(one))])
+        report.lost(key(name), why)
+    }
     if (provider === undefined || (model === undefined && !isRoot)) {
       const why = provider === undefined ? 'name its provider' : 'name its model in override_params'
-      report.lost(at || 'provider', `${why}; a stored credential does not say it`)
-      return undefined
+      return lost(`${why}; a stored credential does not say it`)
     }
     const params = paramsOf(written, provider, model ?? '*')
     const upstream = await upstreamOf(params, undefined)
     const deployment: Deployment | undefined = upstream && { upstream, params, info: {}, at: at || 'config' }
-    if (!deployment || !isServed(deployment)) {
-      report.lost(at || 'provider', 'no packaged provider has this name; write a manifest (docs/extending.md)')
-      return undefined
-    }
-    const own = variableOf(ofModel ?? slug ?? provider)
-    const isStored = params.api_key === undefined && (ofModel !== undefined || slug !== provider)
+    if (!deployment || !isServed(deployment))
+      return lost('no packaged provider has this name; write a manifest (docs/extending.md)')
+    const own = variableOf(stored ?? provider)
+    const isStored = params.api_key === undefined && stored !== undefined
     if (isStored) Object.assign(params, { api_key: `os.environ/${own}` })
+    const unpriced = unpricedNote(deployment)
     const fields = defaultsOf({ ...deployment, params: overrides, at: '' }, new Report())
     for (const place of around(at)) {
       const key = keyAt(place)
@@ -165,6 +173,7 @@ class PortkeyConverter {
       report.carried(key('override_params.model'), 'the target')
       for (const field of Object.keys(fields))
         report.carried(key(`override_params.${field}`), 'overrides of a virtual model')
+      if (unpriced) report.changed(key(textOf(overrides.model) ? 'override_params.model' : 'provider'), unpriced)
     }
     const target =
       model === undefined
@@ -203,6 +212,9 @@ class PortkeyConverter {
   }
 }
 
+/** A stored credential, and the model that may stand behind it. */
+const SLUG = /^@([^/]+)(?:\/(.+))?$/
+const OF_TARGET = 'provider virtual_key api_key custom_host request_timeout override_params passthrough'.split(' ')
 const OF_MANIFEST = /^(?:aws|vertex|azure)_|^resource_name$|^deployment_id$/
 
 /** A target, and the places around it whose settings it has: `targets[1].targets[0]`, `targets[1]`, ``. */
@@ -230,13 +242,12 @@ const snake = (section: Section): Section =>
     Object.entries(section).map(([key, value]) => [key.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`), value]),
   )
 
-const variableOf = (slug: string): string => `${slug.replace(/^@/, '').replace(/\W/g, '_').toUpperCase()}_API_KEY`
+const variableOf = (slug: string): string => `${slug.replace(/\W/g, '_').toUpperCase()}_API_KEY`
 
-function providerOf(slug: string | undefined): string | undefined {
-  if (slug === undefined) return undefined
-  const bare = slug.replace(/^@/, '').toLowerCase()
-  if (!slug.startsWith('@') && !/-[0-9a-f]{4,}$/.test(bare)) return bare
-  return KNOWN.toSorted((one, other) => other.length - one.length).find(one => bare.startsWith(one))
+/** The provider that the name of a stored credential holds, at its beginning or as one of its words. */
+function providerOf(stored = ''): string | undefined {
+  const bare = stored.toLowerCase().replaceAll('_', '-')
+  return KNOWN.find(one => bare.startsWith(one)) ?? KNOWN.find(one => `-${bare}-`.includes(`-${one}-`))
 }
 
 function paramsOf(written: Section, provider: string, model: string): Record<string, unknown> {

@@ -322,25 +322,86 @@ t.test('the report about a config of Portkey tells what became of each key, wher
   t.match(parse(readFileSync(join(dir, 'providers.d/groq.yaml'), 'utf8')).timeouts, { first_event: '10s' })
 })
 
-t.test('reasoning of a preset of OpenRouter becomes a default', async t => {
-  const dir = t.testdir({
-    'effort.json': JSON.stringify({ model: 'openai/gpt-5', seed: 5, reasoning: { effort: 'high', exclude: true } }),
-    'budget.json': JSON.stringify({ model: 'anthropic/claude-haiku-4.5', reasoning: { max_tokens: 2000 } }),
-  })
-  const imported = async (name: string) => {
-    const { out } = await gatewayctl(dir, 'import', 'openrouter', `${name}.json`, '--out', name, '--json')
-    const { virtual_models } = parse(readFileSync(join(dir, name, 'config/routes.d/imported.yaml'), 'utf8'))
-    return { keys: JSON.parse(out).keys as { key: string; fate: string; note: string }[], ...virtual_models[0] }
+t.test('a stored credential of Portkey names its provider, and its model where it has one', async t => {
+  const configs = {
+    slugs: {
+      strategy: { mode: 'fallback' },
+      targets: [{ provider: '@openai-prod/gpt-4o' }, { provider: '@my-bedrock/a.b-v1:0' }],
+    },
+    keys: { virtual_key: 'openai-virtual-key', request_timeout: 5000, override_params: { model: 'gpt-4o' } },
+    written: { virtual_key: 'open-ai-key-ab', override_params: { model: 'gpt-4o' } },
+    any: { provider: '@vertex' },
+    unknown: { virtual_key: 'main', request_timeout: 5000, override_params: { model: 'gpt-4o' } },
   }
-  const effort = await imported('effort')
-  t.strictSame(effort.defaults, { reasoning_effort: 'high' })
-  t.strictSame(
-    effort.keys.map(({ fate }: { fate: string }) => fate),
-    ['carried', 'not carried', 'carried', 'not carried'],
+  const dir = t.testdir(
+    Object.fromEntries(Object.entries(configs).map(([name, one]) => [`${name}.json`, JSON.stringify(one)])),
   )
-  t.notOk(effort.keys.some(({ note }: { note: string }) => note === 'there is no such setting'))
-  t.strictSame((await imported('budget')).defaults, { reasoning: { max_tokens: 2000 } })
+  const imported = async (name: string) => {
+    const { out } = await gatewayctl(dir, 'import', 'portkey', `${name}.json`, '--out', name, '--json')
+    const { virtual_models } = parse(readFileSync(join(dir, name, 'config/routes.d/imported.yaml'), 'utf8'))
+    return {
+      ...(JSON.parse(out) as { keys: { key: string; fate: string; note: string }[]; set: { name: string }[] }),
+      virtual_models,
+    }
+  }
+  const slugs = await imported('slugs')
+  t.match(slugs.virtual_models, [{ id: 'portkey', use: ['openai/gpt-4o', 'aws-bedrock/a.b-v1:0'] }])
+  t.strictSame(
+    slugs.set.map(({ name }) => name),
+    ['OPENAI_PROD_API_KEY', 'AWS_REGION', 'MY_BEDROCK_API_KEY'],
+  )
+  t.match(
+    slugs.keys.find(({ key }) => key === 'targets[1].provider'),
+    { fate: 'changed', note: /no price is known/ },
+  )
+  const keys = await imported('keys')
+  t.match(keys.virtual_models, [{ id: 'portkey', use: ['openai/gpt-4o'] }])
+  t.strictSame(
+    keys.keys.filter(({ fate }) => fate === 'not carried'),
+    [],
+  )
+  t.match((await imported('written')).virtual_models, [{ use: ['openai/gpt-4o'] }])
+  t.match((await imported('any')).virtual_models, [{ id: 'portkey/*', use: ['google-vertex/*'] }])
+  const unknown = await imported('unknown')
+  t.strictSame(unknown.virtual_models, [])
+  for (const { key, note } of unknown.keys) t.match(note, /^name its provider/, key)
 })
+
+t.test(
+  'reasoning of a preset of OpenRouter becomes a default, and what OpenRouter reads goes on in each request',
+  async t => {
+    const dir = t.testdir({
+      'effort.json': JSON.stringify({ model: 'openai/gpt-5', seed: 5, reasoning: { effort: 'high', exclude: true } }),
+      'budget.json': JSON.stringify({ model: 'anthropic/claude-haiku-4.5', reasoning: { max_tokens: 2000 } }),
+      'body.json': JSON.stringify({
+        ...{ model: 'deepseek/deepseek-v3.2', models: ['some/model'] },
+        ...{ transforms: ['middle-out'], plugins: [{ id: 'web' }] },
+      }),
+    })
+    const imported = async (name: string) => {
+      const { out } = await gatewayctl(dir, 'import', 'openrouter', `${name}.json`, '--out', name, '--json')
+      const { virtual_models } = parse(readFileSync(join(dir, name, 'config/routes.d/imported.yaml'), 'utf8'))
+      return { keys: JSON.parse(out).keys as { key: string; fate: string; note: string }[], ...virtual_models[0] }
+    }
+    const effort = await imported('effort')
+    t.strictSame(effort.defaults, { reasoning_effort: 'high' })
+    t.strictSame(
+      effort.keys.map(({ fate }: { fate: string }) => fate),
+      ['changed', 'not carried', 'carried', 'not carried'],
+    )
+    t.notOk(effort.keys.some(({ note }: { note: string }) => note === 'there is no such setting'))
+    t.strictSame((await imported('budget')).defaults, { reasoning: { max_tokens: 2000 } })
+    const body = await imported('body')
+    t.match(body.keys, [
+      { key: 'model', fate: 'carried' },
+      { key: 'models', fate: 'changed', note: /^no price is known/ },
+      { key: 'transforms', fate: 'carried' },
+      { key: 'plugins[0].id', fate: 'not carried', note: /quirks\.default/ },
+    ])
+    const manifest = parse(readFileSync(join(dir, 'body/providers.d/openrouter.yaml'), 'utf8'))
+    t.match(manifest.quirks.default, { transforms: ['middle-out'] })
+  },
+)
 
 t.test('files that a file includes are part of the import', async t => {
   const more = 'model_list: [{ model_name: more, litellm_params: { model: openai/gpt-5-mini } }]\n'

@@ -1,7 +1,7 @@
 /** Converts a configuration of LiteLLM to files of ours. */
 import { readAliases, readFallbacks } from './fallbacks.ts'
 import { Catalogue, contentsOf } from './manifests.ts'
-import { type Deployment, isServed, mappingOf } from './models.ts'
+import { type Deployment, isServed, unpricedNote } from './models.ts'
 import { NAME, type Names, Pools, readStrategy } from './names.ts'
 import { noteDeployment } from './params.ts'
 import { headOf, upstreamOf } from './providers.ts'
@@ -9,9 +9,6 @@ import { type Line, Report } from './report.ts'
 import { isSection, listOf, PLAIN, plainName, type Section, sectionOf } from './sections.ts'
 import { type GatewaySettings, readSettings } from './settings.ts'
 import { Variables, variablesIn } from './variables.ts'
-
-const UNPRICED = 'no price is known, so no limit on money counts it; write pricing of the offer in the manifest'
-const UNPRICED_PATTERN = 'models that the manifest does not list have no price; write pricing below open'
 
 /** Results of an import. */
 export interface Converted {
@@ -117,7 +114,7 @@ async function readModels(input: Section, report: Report): Promise<Names> {
       params.model.includes('os.environ/') && 'its variable holds the model without its provider',
       upstream.isAssumed && 'called by the API of OpenAI, which it must have',
       isAny && 'names without a provider go to OpenAI',
-      mappingOf(deployment).unpriced && (name.includes('*') ? UNPRICED_PATTERN : UNPRICED),
+      unpricedNote(deployment),
     ].filter(note => typeof note === 'string')
     if (notes.length > 0) report.changed(`${at}.litellm_params.model`, notes.join('; '))
     names.set(name, [...(names.get(name) ?? []), deployment])

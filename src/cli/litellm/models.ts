@@ -80,6 +80,14 @@ export function mappingOf(deployment: Deployment): Section {
   return { ...offer, ...unpriced, supports: [...supports], id: upstream.model, ...priceOf(deployment) }
 }
 
+/** Returns the note about a model whose price is not known, or about a pattern of such models. */
+export function unpricedNote(deployment: Deployment): string | undefined {
+  if (!mappingOf(deployment).unpriced) return undefined
+  return deployment.upstream.model.includes('*')
+    ? 'models that the manifest does not list have no price; write pricing below open'
+    : 'no price is known, so no limit on money counts it; write pricing of the offer in the manifest'
+}
+
 /** The model of a deployment, without its id. */
 export async function modelOf(deployment: Deployment): Promise<Section> {
   const packaged = packagedMapping(deployment)
