@@ -1,6 +1,7 @@
 /** Converts a request or a preset of OpenRouter, with `models` and `provider` preferences, to files of ours. */
 import type { Converted } from './litellm/convert.ts'
 import { Catalogue, contentsOf } from './litellm/manifests.ts'
+import { unpricedNote } from './litellm/models.ts'
 import { defaultsOf, SAMPLED } from './litellm/params.ts'
 import { upstreamOf } from './litellm/providers.ts'
 import { Report } from './litellm/report.ts'
@@ -20,12 +21,17 @@ export async function convertOpenrouter(input: Section, name: string): Promise<C
   const key = (field: string) => (isInner ? `config.${field}` : field)
   const models = [...new Set([preset.model, ...listOf(preset.models)].map(textOf).filter(one => one !== undefined))]
   const preferences = sectionOf(preset.provider)
-  const body = Object.keys(preferences).length > 0 ? { extra_body: { provider: preferences } } : {}
+  const extra_body = {
+    ...(Object.keys(preferences).length > 0 && { provider: preferences }),
+    ...(Array.isArray(preset.transforms) && { transforms: preset.transforms }),
+  }
+  const body = Object.keys(extra_body).length > 0 ? { extra_body } : {}
   const { effort, max_tokens: budget } = sectionOf(preset.reasoning)
   const thinking = {
     ...(effort !== undefined && { reasoning_effort: effort }),
     ...(budget !== undefined && { thinking: { type: 'enabled', budget_tokens: budget } }),
   }
+  for (const field of ['model', 'models']) report.carried(key(field), 'targets of the virtual model, in order')
   const use: string[] = []
   let overrides: Section = {}
   for (const model of models) {
@@ -34,6 +40,8 @@ export async function convertOpenrouter(input: Section, name: string): Promise<C
     const upstream = (await upstreamOf(params, 'chat'))!
     const deployment = { upstream, params, info: { mode: 'chat' }, at: '' }
     use.push(await catalogue.add(bare, deployment, true))
+    const unpriced = unpricedNote(deployment)
+    if (unpriced) report.changed(key(model === preset.model ? 'model' : 'models'), unpriced)
     overrides = defaultsOf({ ...deployment, params: { ...thinking, ...preset } }, new Report())
   }
   for (const field of Object.keys(overrides)) report.carried(key(field), 'defaults of the virtual model')
@@ -43,12 +51,12 @@ export async function convertOpenrouter(input: Section, name: string): Promise<C
   if (overrides.reasoning) report.carried(key('reasoning.max_tokens'), 'defaults of the virtual model')
   const system = textOf(preset.system) ?? textOf(preset.system_prompt)
   for (const field of ['system', 'system_prompt']) report.carried(key(field), 'system of the virtual model')
-  for (const field of ['model', 'models']) report.carried(key(field), 'targets of the virtual model, in order')
   for (const field of ['name', 'slug', 'id']) report.changed(field, 'the name of the virtual model is that of --name')
   report.carried(key('provider'), 'quirks.default of the manifest: OpenRouter goes on choosing by it')
   report.changed(key('route'), 'a further target is tried after any failure that allows it')
   for (const field of OF_REQUEST) report.lost(key(field), 'clients send it')
-  for (const field of ['transforms', 'plugins']) report.lost(key(field), 'clients may send it to the model openrouter')
+  report.carried(key('transforms'), 'quirks.default of the manifest')
+  report.lost(key('plugins'), 'write it in quirks.default of the manifest; what plugins cost is not counted')
   const defaults = Object.keys(overrides).length > 0 ? { defaults: overrides } : {}
   const virtual = use.length > 0 ? [{ id: name, use, ...defaults, ...(system !== undefined && { system }) }] : []
   return { ...contentsOf(catalogue), virtualModels: virtual, lines: report.lines(input), variables: variables.toSet }

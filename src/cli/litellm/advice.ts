@@ -107,7 +107,7 @@ const STARTS: Readonly<Record<string, string>> = {
     'router_settings.enable_tag_filtering router_settings.tag_filtering',
   'projects turn it on: gatewayctl projects update --cache-ttl': 'router_settings.cache_responses',
   'set sticky: session of a virtual model; see docs/virtual-models.md': 'router_settings.optional_pre_call_checks',
-  'write rpm and tpm at the credential in the manifest; see docs/credentials.md':
+  'no limit counts what one provider costs; limit keys, members or projects; see docs/spending-limits.md':
     'router_settings.provider_budget_config',
   'set defaults of each virtual model; see docs/virtual-models.md': 'router_settings.default_litellm_params',
   'set GOOGLE_CLOUD_PROJECT, or vertex_project of each deployment before the import':
