@@ -10,6 +10,8 @@ export interface Family {
   readonly takesSchemas: boolean
   /** Can be forced to call a tool. */
   readonly forcible: boolean
+  /** Accepts media in the result of a tool. */
+  readonly showsResults: boolean
   /** Streams with tools. */
   readonly streamsTools: boolean
 }
@@ -25,6 +27,8 @@ const REFUSES_SCHEMAS = /claude-(?:opus-4-[78]|(?:opus|sonnet|fable)-5)/
 /** Models that always think, and a maker without forced tool choice. */
 const NEVER_FORCED = /claude-(?:opus-5-5|fable-5)|meta\.|^llama/
 
+/** For others: "This model doesn't support the image field for user messages." */
+const SHOWS_RESULTS = /anthropic\.|^claude-|amazon\.nova|^nova-|llama-?4/
 /** "This model doesn't support tool use in streaming mode." */
 const NEVER_STREAMS_TOOLS = /meta\.|^llama/
 
@@ -51,6 +55,7 @@ function read({ externalId, model }: Mapping): Family {
     samples: !NEVER_SAMPLES.test(id),
     takesSchemas: !REFUSES_SCHEMAS.test(id),
     forcible: !NEVER_FORCED.test(id),
+    showsResults: SHOWS_RESULTS.test(id),
     streamsTools: !NEVER_STREAMS_TOOLS.test(id),
   }
 }

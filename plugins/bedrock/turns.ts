@@ -9,6 +9,8 @@ import {
   objectArguments,
   PendingToolCalls,
   resultWithErrorText,
+  SHOWN_NEXT,
+  shownFor,
   type Target,
   turnOf,
 } from '../../src/plugin.ts'
@@ -47,6 +49,8 @@ interface History {
 interface Slot {
   readonly id: string
   result: Block[] | undefined
+  /** Media of the result that stand behind all results of the turn. */
+  shown?: Block[]
 }
 
 interface Draft extends ConverseTurn {
@@ -59,7 +63,7 @@ interface Draft extends ConverseTurn {
  */
 export function historyOf(messages: readonly Message[], target: Target): History {
   const contents = new Contents(target.mapping)
-  const { maker } = familyOf(target.mapping)
+  const { maker, showsResults } = familyOf(target.mapping)
   const ids = new UniqueNames(maker === 'mistral' ? shortId : plainId)
   const system: Block[] = []
   const drafts: Draft[] = []
@@ -110,7 +114,10 @@ export function historyOf(messages: readonly Message[], target: Target): History
         const marks = MAKERS_WITH_STATUS.has(maker)
         const output = outputOf(marks ? message.content : resultWithErrorText(message), at, contents)
         const status = marks && message.is_error === true ? 'error' : undefined
-        slot.result = [resultBlock(slot.id, output, 'No output', status), ...point]
+        const media = showsResults ? [] : output.filter(block => !('text' in block))
+        if (media.length > 0) slot.shown = [textBlock(shownFor({ ...message, tool_call_id: slot.id }).text), ...media]
+        const told = media.length > 0 ? output.filter(block => 'text' in block) : output
+        slot.result = [resultBlock(slot.id, told, media.length > 0 ? SHOWN_NEXT : 'No output', status), ...point]
         draft('user')
         break
       }
@@ -154,6 +161,10 @@ function alternate(drafts: readonly Draft[]): ConverseTurn[] {
     add(
       'user',
       slots.flatMap(({ id, result }) => result ?? [resultBlock(id, [], 'No result')]),
+    )
+    add(
+      'user',
+      slots.flatMap(({ shown }) => shown ?? []),
     )
   }
   if (turns[0]?.role !== 'user') turns.unshift({ role: 'user', content: [textBlock('.')] })
