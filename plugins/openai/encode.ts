@@ -14,7 +14,7 @@ import { shortName } from '../shared/tool-name.ts'
 import { toolSchema } from '../shared/tool-schema.ts'
 import { encodeMessage } from './messages.ts'
 import { addReasoning, boundsReasoning } from './reasoning.ts'
-import { withTextResults } from './results.ts'
+import { withResultsOfCalls, withTextResults } from './results.ts'
 
 /** Parameters with the same meaning on both sides. */
 const SAME = [
@@ -47,7 +47,9 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   const breakpoints = takesBreakpoints(request, mapping)
   const body: Json = {
     model: mapping.externalId,
-    messages: withTextResults(request.messages).map(message => encodeMessage(message, target, breakpoints)),
+    messages: withTextResults(withResultsOfCalls(request.messages)).map(message =>
+      encodeMessage(message, target, breakpoints),
+    ),
   }
   for (const name of SAME) if (request[name] != null) body[name] = request[name]
   // Not a parameter of OpenAI's; compatible providers that accept it list it.

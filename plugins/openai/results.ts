@@ -1,4 +1,4 @@
-/** Tool results of this wire are text: OpenAI rejects other parts in them. */
+/** Tool results of this wire: each follows its call, and they are text. OpenAI rejects others. */
 import {
   type ContentPart,
   type Message,
@@ -6,12 +6,53 @@ import {
   resultWithErrorText,
   SHOWN_NEXT,
   shownFor,
+  type ToolCall,
 } from '../../src/plugin.ts'
+import { NO_RESULT } from '../shared/chat-completions/tool-results.ts'
 
 const isResult = ({ role }: Message): boolean => role === 'tool' || role === 'function'
 const isText = ({ type }: ContentPart): boolean => type === 'text' || type === 'refusal'
 const isPlain = ({ content, is_error: failed }: Message): boolean =>
   failed !== true && (!Array.isArray(content) || content.every(isText))
+
+/** Whether each call has one result, right behind its message. */
+function areAnswered(messages: readonly Message[]): boolean {
+  let open: Set<string> | undefined
+  for (const message of messages) {
+    if (isResult(message)) {
+      if (!open?.delete(message.tool_call_id ?? '')) return false
+    } else {
+      if (open?.size) return false
+      if (message.tool_calls?.length) open = new Set(message.tool_calls.map(({ id }) => id))
+    }
+  }
+  return !open?.size
+}
+
+/**
+ * The messages, with each result behind its call: the last one where there are several, and a stand-in where there is none.
+ * A result without a call leaves them as they are.
+ */
+export function withResultsOfCalls(messages: readonly Message[]): readonly Message[] {
+  if (areAnswered(messages)) return messages
+  const open = new Map<string, { message: Message }>()
+  const out: { message: Message }[] = []
+  for (const message of messages) {
+    if (isResult(message)) {
+      const called = open.get(message.tool_call_id ?? '')
+      if (!called) return messages
+      called.message = message
+      continue
+    }
+    out.push({ message })
+    for (const { id } of message.tool_calls ?? ([] as ToolCall[])) {
+      const result = { message: { role: 'tool', tool_call_id: id, content: NO_RESULT } as Message }
+      open.set(id, result)
+      out.push(result)
+    }
+  }
+  return out.map(({ message }) => message)
+}
 
 /** The messages, with other content of results moved to a user message after the results of the turn. */
 export function withTextResults(messages: readonly Message[]): readonly Message[] {

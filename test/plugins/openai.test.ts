@@ -128,6 +128,37 @@ t.test('R4 an id of a call that is longer than OpenAI takes is sent as its hash,
   t.strictSame(ids(long), [one], 'the same in every request')
 })
 
+t.test('R3 each result follows its call: late ones are moved, and missing ones stood in for', async t => {
+  const user = (content: string) => ({ role: 'user', content })
+  const calls = (...ids: string[]) => ({
+    role: 'assistant',
+    content: null,
+    tool_calls: ids.map(id => ({ id, type: 'function', function: { name: 'f', arguments: '{}' } })),
+  })
+  const result = (id: string, content = id) => ({ role: 'tool', content, tool_call_id: id })
+  const sent = (...messages: object[]) => (encode({ messages }) as { messages: object[] }).messages
+  const rows: [says: string, given: object[], made: object[]][] = [
+    [
+      'missing',
+      [user('q'), calls('a', 'b'), result('b'), user('go')],
+      [user('q'), calls('a', 'b'), result('a', 'No result'), result('b'), user('go')],
+    ],
+    ['late', [user('q'), calls('a'), user('go'), result('a')], [user('q'), calls('a'), result('a'), user('go')]],
+    ['twice', [user('q'), calls('a'), result('a', '1'), result('a', '2')], [user('q'), calls('a'), result('a', '2')]],
+    [
+      'an id that comes again',
+      [user('q'), calls('a'), result('a', '1'), calls('a')],
+      [user('q'), calls('a'), result('a', '1'), calls('a'), result('a', 'No result')],
+    ],
+  ]
+  for (const [says, given, made] of rows) t.strictSame(sent(...given), made, says)
+  const kept = [
+    [user('q'), calls('a', 'b'), result('b'), result('a'), user('go')],
+    [user('q'), calls('a'), user('go'), result('z')],
+  ]
+  for (const given of kept) t.strictSame(sent(...given), given)
+})
+
 t.test('a file and audio are sent with their known fields alone', async t => {
   const url = 'http://169.254.169.254/latest'
   const file = { filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBERg==' }
