@@ -51,7 +51,11 @@ export class JobProvider {
 
   async #pollTargets(job: Job, signal: Cancellation): Promise<PollAnswer> {
     const targets = await targetsOf(job, this.#context)
-    if (targets.length === 0) throw errors.unreachable('the provider of the job is not configured any more')
+    if (targets.length === 0) {
+      const missing = errors.unreachable('the provider of the job is not configured any more')
+      // It is no failure of the provider: another node may have a configuration that names it.
+      throw missing.with({ upstreamStatus: undefined })
+    }
     let failure: GatewayError | undefined
     for (const target of targets.slice(0, 2)) {
       try {

@@ -18,7 +18,7 @@ export interface ErrorInit {
   /** Whether another candidate may still answer: true for faults of a provider, false for faults of the caller. */
   failover?: boolean
   /** Status of the upstream's answer; 0 when none came. Unset for errors of the gateway itself. */
-  upstreamStatus?: number
+  upstreamStatus?: number | undefined
   /** Milliseconds of the upstream's `Retry-After`. */
   retryAfterMs?: number | undefined
   /** The connection had served before and broke before any byte of an answer: a fresh one may do. */

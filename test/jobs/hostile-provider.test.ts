@@ -149,6 +149,22 @@ t.test('J8, UF-20 a provider that says nothing of use has the job failed in time
   }
 })
 
+t.test('a node whose configuration lacks the provider leaves a job to others until its deadline', async t => {
+  const kit = await engineKit(t)
+  const catalog = kit.context.catalog()
+  const configure = (known: typeof catalog) => Object.assign(kit.context, { catalog: () => known })
+  configure({ ...catalog, providers: new Map() })
+  kit.answer = polls(done())
+  await kit.create()
+  for (let minutes = 0; minutes < 10; minutes++) {
+    kit.subject.clock.now += MINUTE
+    t.equal(await kit.poll(), 1)
+  }
+  t.match(await kit.read('video_1'), { state: 'queued', failures: 0 })
+  configure(catalog)
+  t.match(await ended(kit, 'video_1'), { state: 'completed' })
+})
+
 t.test('a provider that hangs is given up within the lease, also when the job is canceled in the end', async t => {
   const kit = await engineKit(t, { options: { lease: 30, poll: 10, timeout: 40 } })
   kit.answer = () => ({ hang: true })
