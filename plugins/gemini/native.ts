@@ -117,6 +117,8 @@ export function native(
   const { path, headers, generationConfig, extras = {} } = settingsOf(input, target, stream, surface)
   const sent: Json = Object.assign({}, body)
   delete sent.model
+  // Only the gateway has it, for tags.
+  delete sent.metadata
   if (!paysItself(target)) checkPaid(sent, target)
   sent.contents = contentsOf(body.contents, target, surface)
   if (typeof sent.systemInstruction === 'string') sent.systemInstruction = { parts: [{ text: sent.systemInstruction }] }

@@ -62,6 +62,7 @@ t.test('of a body only what must change is changed', t => {
       to({ supports: new Set() }),
     ],
     [{ labels: { team: 'a' } }, OFF],
+    [{ metadata: { team: 'a' } }, { metadata: null, ...OFF }],
     [{ generationConfig: { candidateCount: 1, topK: 3 } }, OFF],
     [{ generationConfig: { candidateCount: 2 } }, OFF],
     [
