@@ -432,7 +432,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   validation: 240,
   wire: 840,
   workers: 600,
-  plugins: 15_040,
+  plugins: 15_060,
 }
 
 t.test('no folder has more lines than its budget', async t => {

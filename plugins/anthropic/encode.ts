@@ -8,7 +8,7 @@ import {
   type Target,
   type WireRequest,
 } from '../../src/plugin.ts'
-import { ANY_JSON } from '../shared/any-json.ts'
+import { ANY_JSON, otherInstruction } from '../shared/any-json.ts'
 import { pricesHours } from '../shared/breakpoints.ts'
 import { type Block, isVisible, textBlock } from '../shared/claude/blocks.ts'
 import { beganWithThought, dropThoughts, openLoop } from '../shared/claude/loop.ts'
@@ -46,7 +46,8 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   if (format?.type === 'json_object') system.push(textBlock(ANY_JSON))
   const schema = mapping.supports.has('structured_outputs') ? answerSchema(request) : undefined
   const isHeld = schema && format?.type === 'json_schema' && isClosable(schema, format.json_schema.strict === true)
-  if (schema && !isHeld) system.push(textBlock(schemaInstruction(schema)))
+  const instruction = schema ? !isHeld && schemaInstruction(schema) : otherInstruction(request)
+  if (instruction) system.push(textBlock(instruction))
   endTurns(turns, endsInAnswer(request.messages) && !thinking.on && !isAdaptive(mapping))
   checkBreakpoints(breakpointsIn(tools, system, turns))
 

@@ -1,5 +1,6 @@
 /** Tools and the tool choice; a structured answer may take the form of a forced tool. */
 import { type ChatRequest, errors, type Json, type Target, type Tool } from '../../src/plugin.ts'
+import { otherSchema } from '../shared/any-json.ts'
 import { isClosable, strictSchema } from '../shared/claude/schema.ts'
 import { JSON_TOOL, toWireName } from '../shared/tool-name.ts'
 import { toolSchema } from '../shared/tool-schema.ts'
@@ -19,7 +20,7 @@ export const answerSchema = (request: Readonly<ChatRequest>): Json | undefined =
 
 /** The schema of an answer for which the request offers a tool whose input it is. */
 export const schemaByTool = (request: Readonly<ChatRequest> | undefined, { mapping }: Target): Json | undefined =>
-  request && !mapping.supports.has('structured_outputs') ? answerSchema(request) : undefined
+  request && !mapping.supports.has('structured_outputs') && !otherSchema(request) ? answerSchema(request) : undefined
 
 /**
  * `tools` in the caller's order, so that a cached prefix stays valid, and `tool_choice`. Omits tools that the mapping

@@ -3,12 +3,13 @@ import {
   budgetOf,
   type ChatRequest,
   effortOf,
-  errors,
   type Json,
   type Mapping,
+  type Message,
   type Target,
   type WireRequest,
 } from '../../src/plugin.ts'
+import { otherInstruction, otherSchema } from '../shared/any-json.ts'
 import { historyOf } from './history.ts'
 import { toolsOf } from './tools.ts'
 
@@ -21,9 +22,11 @@ export const MAX_STOPS = 5
  */
 export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean): WireRequest {
   const thinking = thinkingOf(request, target.mapping)
-  const format = formatOf(request.response_format)
+  const format = formatOf(request)
   const tools = toolsOf(request, format !== undefined)
-  const { messages, documents } = historyOf(request.messages, target, {
+  const instruction = otherInstruction(request)
+  const asked: Message[] = instruction ? [{ role: 'system', content: instruction }] : []
+  const { messages, documents } = historyOf([...asked, ...request.messages], target, {
     // The wire accepts no answer format beside documents, so documents then move into the messages.
     documents: format === undefined,
     thinking: thinking?.type !== 'disabled',
@@ -54,14 +57,11 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
 const clamp = (value: number, low: number, high: number): number => Math.min(Math.max(value, low), high)
 
 /** A schema is a kind of `json_object` here; text is the default. */
-function formatOf(format: ChatRequest['response_format']): Json | undefined {
+function formatOf(request: Readonly<ChatRequest>): Json | undefined {
+  const { response_format: format } = request
   if (format?.type !== 'json_schema') return format?.type === 'json_object' ? { type: 'json_object' } : undefined
-  const { schema }: { schema: Json } = format.json_schema
-  const { type = 'object' } = schema
-  if (type !== 'object') {
-    throw errors.unsupported('The schema of an answer must be of type "object".', 'response_format.json_schema.schema')
-  }
-  return { type: 'json_object', json_schema: { type, ...schema } }
+  if (otherSchema(request)) return undefined
+  return { type: 'json_object', json_schema: { type: 'object', ...(format.json_schema.schema as Json) } }
 }
 
 /** The wire's `thinking`; undefined leaves the model's default, which is to think if it can. */

@@ -1,6 +1,6 @@
 /** A chat request as a Responses request (docs/contributing/wire-sources.md#openai). */
 import { type ChatRequest, effortOf, errors, type Json, type Target, type WireRequest } from '../../src/plugin.ts'
-import { ANY_JSON, lacksWord } from '../shared/any-json.ts'
+import { ANY_JSON, lacksWord, otherInstruction } from '../shared/any-json.ts'
 import { takesBreakpoints } from '../shared/breakpoints.ts'
 import { toolsOf } from './tools.ts'
 import { itemsOf } from './turns.ts'
@@ -61,7 +61,8 @@ function includesOf({ logprobs }: Readonly<ChatRequest>, reasons: boolean): Json
 /** The wire takes no empty input. */
 function inputItems(request: Readonly<ChatRequest>, target: Target): Json[] {
   const items = itemsOf(request.messages, target, takesBreakpoints(request, target.mapping))
-  if (lacksWord(request)) items.unshift({ type: 'message', role: 'system', content: ANY_JSON })
+  const instruction = lacksWord(request) ? ANY_JSON : otherInstruction(request)
+  if (instruction) items.unshift({ type: 'message', role: 'system', content: instruction })
   return items.length > 0 ? items : [{ type: 'message', role: 'user', content: '.' }]
 }
 
@@ -79,7 +80,9 @@ export function reasoningOf(request: Readonly<ChatRequest>, { mapping }: Target)
   return Object.keys(reasoning).length > 0 ? reasoning : undefined
 }
 
-function textSettingsOf({ response_format: format, verbosity }: Readonly<ChatRequest>): Json | undefined {
+function textSettingsOf(request: Readonly<ChatRequest>): Json | undefined {
+  const { response_format: given, verbosity } = request
+  const format = otherInstruction(request) ? undefined : given
   if (verbosity == null && (format == null || format.type === 'text')) return undefined
   return {
     ...(format != null && format.type !== 'text' && { format: formatOf(format) }),

@@ -306,6 +306,23 @@ for (const wire of wires) {
     )
   })
 
+  t.test(`${wire.wire}: a list, or another value, is asked for as an answer`, async t => {
+    for (const type of ['array', 'string', ['object', 'null']]) {
+      const schema = { type, description: 'Names' }
+      const format = { type: 'json_schema' as const, json_schema: { name: 'a', schema } }
+      const asked = {
+        ...canonical({ model: 'm', messages: [{ role: 'user', content: 'Hi' }] }),
+        response_format: format,
+      }
+      const { body } = wire.encode(deepFreeze(asked), place(wire), false)
+      t.match(JSON.stringify(body).replaceAll('\\"', '"'), JSON.stringify(schema), 'the schema, or an instruction')
+      const { response_format, text, tools } = body as Record<string, unknown>
+      if (/cohere|responses/.test(wire.wire))
+        t.strictSame({ response_format, text }, { response_format: undefined, text: undefined })
+      t.equal(tools, undefined)
+    }
+  })
+
   t.test(`${wire.wire}: a message without words is filled where the wire takes none`, async t => {
     for (const content of ['', [{ type: 'text', text: '' }]]) {
       const sent = sentTo(wire, [{ role: 'user', content }])
