@@ -5,8 +5,8 @@ import { asError, type GatewayError } from '../../lib/error.ts'
 import type { AlertCaller } from '../../limits/alerts.ts'
 
 /**
- * Requests that their caller pays for do not wait for a ledger that cannot be written. Other requests fail, and what
- * was `delivered` is charged once the ledger can be written (docs/contract.md#store-failures).
+ * Requests that their caller pays for do not wait for a ledger that cannot be written. Other requests fail. Once the ledger
+ * can be written, what was `delivered` is charged, and the hold of what was not ends (docs/contract.md#store-failures).
  */
 export async function keep(
   row: RequestRow,
@@ -27,7 +27,8 @@ export async function keep(
     if (hold?.funds !== 'byok') {
       // The caller gets the first failure.
       const report = (err: unknown) => log.warn({ err, hold: hold?.id }, 'charge spool failed; its hold will expire')
-      if (delivered) await ledger.spool(failed(row, asError(thrown)), hold).catch(report)
+      const ended = failed(row, asError(thrown))
+      await ledger.spool(delivered ? ended : { ...ended, cost: row.cost && 0n, storage: 0n }, hold).catch(report)
       throw thrown
     }
   }
