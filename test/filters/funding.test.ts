@@ -1,5 +1,6 @@
 /** Who pays for an attempt: discounts, coding plans, keys of one's own, limits, and what is reserved. */
 import t from 'tap'
+import type { ChatRequest } from '../../src/core/chat-request.ts'
 import type { Endpoint } from '../../src/core/endpoint.ts'
 import type { Event } from '../../src/core/event.ts'
 import { formatMoney, parseMoney } from '../../src/core/money.ts'
@@ -39,6 +40,8 @@ interface Given {
   /** What the ledger says to the hold. */
   says?: Exhausted
   provider?: string
+  /** What the client says, where a virtual model changes it. */
+  written?: object
   /** The ledger cannot be written from then on. */
   fails?: 'hold' | 'settle'
   /** There is no room for rows that wait. */
@@ -96,6 +99,7 @@ async function bill(given: Given = {}) {
     snapshot: { catalog: catalogOf({}), plans: new Map([['lite', given.plans ?? lite]]) },
   })
   ex.requested.provider = given.provider ?? null
+  if (given.written) ex.requested.written = given.written as ChatRequest
   try {
     const events = eventsOf([text('a')], [...(given.events ?? []), usage, finish])
     for await (const batch of (await filter.handle!(ex, async () => ({ status: 200, headers: [], events }))).events) {
@@ -165,6 +169,7 @@ t.test('a plan pays, and premium models count against its week', async t => {
 })
 
 t.test('a plan has its restrictions (interface 8.6)', async t => {
+  const ofOperator = { service_tier: 'priority', routing: 'throughput', provider: { order: ['acme'] } }
   const rows: [says: string, given: Given, status: number | undefined, message: RegExp][] = [
     ['a plain request', {}, undefined, /^$/],
     ['the flex tier', { request: { service_tier: 'flex' } }, undefined, /^$/],
@@ -177,6 +182,7 @@ t.test('a plan has its restrictions (interface 8.6)', async t => {
     ],
     ['other routing', { request: { routing: 'latency' } }, 400, /routing "latency"; use auto, price/],
     ['a provider', { provider: 'acme' }, 403, /name the model without a provider/],
+    ['what a virtual model sets', { request: ofOperator, written: { model: 'acme-large', messages } }, undefined, /^$/],
     ['another endpoint', { plans: { ...lite, endpoints: new Set(['messages']) } }, 403, /cannot use this endpoint/],
   ]
   for (const [says, given, status, message] of rows) {

@@ -6,15 +6,15 @@ import type { Exchange } from '../../core/exchange.ts'
 import { formatMoney, type Money, type Price } from '../../core/money.ts'
 import { namesOf } from '../../core/offer.ts'
 import { isPremium, type Plan } from '../../core/plan.ts'
-import type { EndUserOptions } from '../../core/policy.ts'
+import { catalogOf, type EndUserOptions } from '../../core/policy.ts'
 import type { Allowance, Budget, Exhausted, Principal } from '../../core/ports.ts'
 import type { Target } from '../../core/translator.ts'
 import type { Usage } from '../../core/usage.ts'
 import { errors, type GatewayError, type Unaffordable } from '../../lib/error.ts'
 import { namedModels, namesOne } from '../../routing/named-models.ts'
 import { isByok } from '../../routing/policy.ts'
-import type { RoutedRequest } from '../../routing/query.ts'
-import { ExchangeQuery } from '../routing-query.ts'
+import { withoutSuffix } from '../../routing/preferences.ts'
+import { RequestQuery, type RoutedRequest } from '../../routing/query.ts'
 import { payerAtLimit } from './at-limit.ts'
 
 /** With the limits of its end user, and of the caller's own key at the provider, where they have some. */
@@ -55,31 +55,23 @@ export function allowanceOf(ex: Exchange): Allowance | undefined {
   return { monthly: plan.monthly, premium: isPremium(plan, ex.target!.price) ? plan.weeklyPremium : undefined }
 }
 
+/** Judges what the client says: targets and fields of virtual models are the operator's choice. */
 function checkPlan(ex: Exchange, plan: Plan): void {
   if (!plan.endpoints.has(ex.endpoint.name)) throw errors.forbidden('Coding plans cannot use this endpoint.')
-  const request = ex.request as RoutedRequest & Pick<ChatRequest, 'service_tier'>
-  const query = new ExchangeQuery(ex)
-  const named = namesOne(query) ? undefined : namedModels(query)
-  // The targets of a virtual model are the operator's choice.
-  const isPinned = named?.some(
-    ({ requested, virtual }) => virtual === undefined && requested.requestedProvider !== null,
-  )
-  if (
-    ex.requested.provider !== null ||
-    isPinned ||
-    request.provider?.order ||
-    request.provider?.only ||
-    request.provider?.ignore
-  ) {
+  const request = (ex.requested.written ?? ex.request) as RoutedRequest & Pick<ChatRequest, 'service_tier'>
+  const { provider, service_tier: tier } = request
+  const query = new RequestQuery(ex, catalogOf(ex), request, undefined, true)
+  const named = namesOne(query) ? [] : namedModels(query)
+  const isPinned = named.some(({ requested, virtual }) => virtual === undefined && requested.requestedProvider !== null)
+  if (ex.requested.provider !== null || isPinned || provider?.order || provider?.only || provider?.ignore) {
     throw errors.forbidden('Coding plans route by themselves: name the model without a provider.')
   }
-  const { service_tier: tier } = request
   if (tier != null && !plan.serviceTiers.has(tier)) {
     throw errors.forbidden(`Coding plans cannot use service_tier "${tier}"; use ${listed(plan.serviceTiers)}.`)
   }
-  const routing = (named?.map(({ query }) => query.request.routing) ?? [request.routing]).find(
-    one => one != null && !plan.routing.has(one),
-  )
+  const routing = [request.model, ...(request.models ?? [])]
+    .map(name => request.routing ?? withoutSuffix(name).strategy ?? provider?.sort)
+    .find(one => one != null && !plan.routing.has(one))
   if (routing != null) {
     throw errors.unsupported(
       `Coding plans cannot use routing "${routing}"; use ${listed(plan.routing)}.`,
