@@ -51,7 +51,7 @@ async function kept({ blob, bytes, etag, type }: Blob, request: ContentRequest, 
   const span = spanOf(request, bytes, [etag, modified])
   const { start, end } = span ?? { start: 0, end: bytes - 1 }
   const chunks = await blobs.read(blob, start, end)
-  if (!chunks) throw gone(job.kind)
+  if (!chunks) throw errors.contentUnavailable(new Error(`No file ${blob}: nodes need one folder jobs.blobs.`))
   const headers = [...FIXED, 'etag', etag, ...(modified ? ['last-modified', modified] : [])]
   headers.push('content-length', String(end - start + 1))
   if (span) headers.push('content-range', `bytes ${start}-${end}/${bytes}`)

@@ -351,6 +351,7 @@ export const errors = {
     unavailable('issuer_unavailable', `The keys of the issuer "${issuer}" cannot be read.`, cause),
   responsesUnavailable: (cause: unknown) =>
     unavailable('store_unavailable', 'Stored responses cannot be read or written.', cause),
+  contentUnavailable: (cause: unknown) => unavailable('store_unavailable', 'The content cannot be read.', cause),
   credentialUnavailable: (provider: string, cause: unknown) =>
     unavailable('credential_unavailable', `The organization's key for ${provider} cannot be read.`, cause),
   shuttingDown: () => unavailable('server_shutting_down', 'The gateway is shutting down.'),

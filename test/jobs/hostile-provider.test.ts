@@ -310,6 +310,20 @@ t.test('a result whose kept address cannot be opened is read where its provider 
   await t.rejects(kit.jobs.content(job, wanted), { code: 'not_found' }, 'the provider has dropped it')
 })
 
+t.test('a kept result whose file another machine has is no expired one', async t => {
+  const kit = await engineKit(t, { options: { results: 'keep' } })
+  kit.answer = polls(done())
+  const { id } = await kit.create()
+  await kit.poll()
+  kit.blobs.clear()
+  kit.context.blobs.read = async () => undefined
+  const wanted = { range: undefined, ifRange: undefined, isHead: false, signal: new Cancellation() }
+  await t.rejects(kit.jobs.content(await kit.read(id), wanted), {
+    ...{ status: 503, code: 'store_unavailable' },
+    cause: { message: /jobs\.blobs/ },
+  })
+})
+
 t.test(
   'a range outside of a result is a 416 while If-Range names that result, and the whole of it otherwise',
   async t => {
