@@ -5,6 +5,7 @@ import t from 'tap'
 import { Child } from '../helpers/child.ts'
 import { timing } from '../helpers/figure.ts'
 import { startGateway } from '../helpers/gateway.ts'
+import { root } from '../helpers/sources.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
 const FILTER = `
@@ -105,6 +106,32 @@ export const plugin = {
   }],
 }
 `
+t.test('the filter that docs/extending.md prints refuses a chat that holds a word', async t => {
+  const page = await readFile(join(root, 'docs/extending.md'), 'utf8')
+  const [, code] = /```js\n(\/\/ my-plugins\/guard\.mjs\n[\s\S]+?)```/.exec(page)!
+  const guarded = await startGateway(t, {
+    providers: { a: { base_url: upstream.url('a') } },
+    config: { catalog: { plugins: '../my-plugins' } },
+    files: { 'my-plugins/guard.mjs': code! },
+    chains: {
+      inference: [
+        'auth',
+        'ratelimit',
+        { guard: { words: ['classified'] } },
+        'cache',
+        'route',
+        'translate',
+        'billing',
+        'telemetry',
+      ],
+      local: ['auth', 'ratelimit'],
+    },
+  })
+  t.equal((await guarded.chat('Hello')).status, 200)
+  const refused = await guarded.chat('This is classified.')
+  t.match([refused.status, await refused.json()], [400, { error: { code: 'content_filter', message: /"classified"/ } }])
+})
+
 for (const workers of [1, 2]) {
   t.test(`workers: ${workers}: a module in a folder of its own imports what the gateway itself uses`, async t => {
     const inference = ['auth', 'ratelimit', 'route', 'translate', 'billing', 'telemetry']
