@@ -1,6 +1,6 @@
 /** The frame of every page, and the parts that pages are built of. */
 import type { CircuitHealth } from '../core/ports.ts'
-import { milliseconds } from './format.ts'
+import { milliseconds, time } from './format.ts'
 import { type Html, html, link, type Value } from './html.ts'
 import type { Session } from './sessions.ts'
 
@@ -70,6 +70,9 @@ ${Object.entries(MENU).map(([href, name]) => html`<li><a href="${href}"${href ==
 /** The field that `POST` requires; see `Session.csrf`. */
 export const csrfField = ({ csrf }: Session): Html => html`<input type="hidden" name="csrf" value="${csrf}">`
 
+/** Characters of a cell that stand in one line. */
+const MAX_LINE = 60
+
 /** A table that scrolls sideways by itself, also by keyboard. `id` is unique on the page. */
 export function table(
   id: string,
@@ -82,11 +85,14 @@ export function table(
   return html`<div class="scroll" id="${id}" role="region" aria-label="${caption}" tabindex="0"><table>
 <thead><tr>${headers.map(name => html`<th scope="col">${name}</th>`)}</tr></thead>
 <tbody>
-${rows.map(cells => html`<tr>${cells.map(cell => html`<td>${isEmpty(cell) ? '–' : cell}</td>`)}</tr>\n`)}
+${rows.map(cells => html`<tr>${cells.map(cell => html`<td${isLong(cell) && html` class="wide"`}>${isEmpty(cell) ? '–' : cell}</td>`)}</tr>\n`)}
 </tbody></table></div>`
 }
 
 const isEmpty = (value: Value): boolean => value === null || value === undefined || value === false || value === ''
+
+/** Whether the text of a cell would take the room of the other columns. */
+const isLong = (cell: Value): boolean => html`${cell}`.toString().replace(/<[^<>]*>/g, '').length > MAX_LINE
 
 /** Names with values. */
 export const facts = (entries: readonly (readonly [string, Value])[]): Html =>
@@ -116,6 +122,6 @@ export function live(isOn: boolean, seconds: number, address: string, query: Rec
   const poll = html` hx-get="${here}" hx-trigger="every ${seconds}s" hx-select="#live" hx-swap="outerHTML"`
   return html`<div id="live"${isOn && poll}>
 ${body}
-<p><a id="refresh" href="${link(address, { ...query, live: isOn ? '0' : '1' })}">${isOn ? `Stop the update every ${seconds} seconds` : `Update every ${seconds} seconds`}</a></p>
+<p><span class="hint">As of ${time(Date.now())} UTC.</span> <a id="refresh" href="${link(address, { ...query, live: isOn ? '0' : '1' })}">${isOn ? `Stop the update every ${seconds} seconds` : `Update every ${seconds} seconds`}</a></p>
 </div>`
 }

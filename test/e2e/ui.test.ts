@@ -176,6 +176,22 @@ t.test('the log filters, and shows the attempts of one request', async t => {
   t.match(await show('/ui/requests/unknown'), /There is no row/)
 })
 
+t.test('a list that is cut says so, and how to see the rest', async t => {
+  const cookie = await signedIn()
+  const { id } = await command<{ id: string }>('orgs.create', { name: 'many' })
+  const page = async () => (await fetchPage(`/ui/organizations/${id}`, { headers: { cookie } })).text()
+  for (let made = 0; made < 99; made++) await command('projects.create', { organization: id, name: `project ${made}` })
+  t.notMatch(await page(), 'are shown')
+  await command('projects.create', { organization: id, name: 'one more' })
+  t.match(await page(), `At most 100 are shown. <code>gatewayctl projects list --org ${id}</code>`)
+})
+
+t.test('a page that updates itself says when it was read', async t => {
+  const cookie = await signedIn()
+  for (const path of ['/ui', '/ui/requests'])
+    t.match(await (await fetchPage(path, { headers: { cookie } })).text(), /As of <time datetime="20/, path)
+})
+
 t.test('a change needs its confirmation, and shows in the audit log who made it', async t => {
   const cookie = await signedIn()
   const { id } = await command<{ id: string }>('keys.create', { project: 'default', name: 'short-lived' })
@@ -354,6 +370,14 @@ t.test('in a browser', { skip: !chromium && 'chromium is not installed' }, async
       await writeFile(join(IMAGES, `${name}.png`), await pictured.screenshot())
     }
   }
+  await t.test('a long name leaves the other columns in view', async t => {
+    const { id } = await command<{ id: string }>('keys.create', { project: 'default', name: 'x'.repeat(200) })
+    await wide.open(`${gateway.adminUrl}/ui/keys`)
+    const cell = `document.querySelector('a[href$="${id}"]').closest('tr').cells[0]`
+    const width = await wide.read<number>(`${cell}.getBoundingClientRect().width`)
+    t.ok(width < 400, `its column has ${width} of 1280 pixels`)
+    await command('keys.revoke', { id })
+  })
   for (const [path] of pages) {
     await t.test(`${path} is usable, light and dark, wide and narrow`, async t => {
       received = 0

@@ -21,6 +21,11 @@ const more = (path: string, found: readonly { readonly id: string }[], query: Re
   found.length === RECORDS &&
   html`<p><a rel="next" href="${link(path, { ...query, after: found.at(-1)!.id })}">More</a></p>`
 
+/** Says that a list goes on, and how to see the rest. */
+const cut = (found: readonly unknown[], most: number, command: string) =>
+  found.length === most &&
+  html`<p class="hint">At most ${most} are shown. <code>gatewayctl ${command}</code> lists all.</p>`
+
 /** Lists keys, the oldest first, each with a link that revokes it. */
 export async function keys({ query, context }: Visit): Promise<Content> {
   const project = query.get('project')?.trim() ?? ''
@@ -152,6 +157,7 @@ ${table(
     html`<a href="${link('/ui/keys', { project: one.id })}" aria-label="Keys of ${one.name}">Keys</a>`,
   ]),
 )}
+${cut(projects, RECORDS, `projects list --org ${organization.id}`)}
 <h2>Members</h2>
 ${table(
   'members',
@@ -164,13 +170,15 @@ ${table(
     time(one.createdAt),
   ]),
 )}
+${cut(members, RECORDS, `members list --org ${organization.id}`)}
 <h2>Payments and refunds</h2>
 ${table(
   'entries',
   'Payments and refunds',
   ['Time (UTC)', 'Kind', 'Amount', 'Reference', 'Note'],
   entries.map(one => [time(one.at), one.kind, usd(one.amount), one.reference, one.note]),
-)}`,
+)}
+${cut(entries, ENTRIES, `credits entries --org ${organization.id}`)}`,
   }
 
   /** Lists come in parts, and an id is a place in them: the record behind the one before it. */
