@@ -256,6 +256,16 @@ t.test('a refusal is one line and exit code 1, and an error object under --json'
   await new Promise(resolve => other.once('listening', resolve))
   const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`
   t.match((await ctl(['status', '--admin', url])).stderr, /answers, but not as an admin listener/)
+  const client = createServer((_, response) =>
+    response.writeHead(404).end('{"error":{"message":"There is no endpoint /commands/status."}}'),
+  ).listen(0, '127.0.0.1')
+  t.teardown(() => client.close())
+  await new Promise(resolve => client.once('listening', resolve))
+  const publicUrl = `http://127.0.0.1:${(client.address() as AddressInfo).port}`
+  t.match(
+    (await ctl(['status', '--admin', publicUrl])).stderr,
+    /answers, but not as an admin listener; pass the address/,
+  )
   t.match((await ctl(['chat', 'hi', '--url', url])).stderr, /^the answer is not JSON; pass the gateway's/)
 
   const wrong = await ctl(['status'], { GATEWAY_ADMIN: admin, GATEWAY_ADMIN_TOKEN: 'wrong' })
