@@ -8,7 +8,7 @@ export interface Told {
   /** `spend`, or the kind of a rate limit; absent for credits. */
   readonly limit_kind?: string
   readonly period: string
-  /** Kind of whose it is: `key`, `member`, `session`, `provider-key`, `end-user`, `org`, or what a rule counts by. */
+  /** Kind of whose it is: `key`, `member`, `project`, `session`, `provider-key`, `end-user`, `org`, or what a rule counts by. */
   readonly of: string
   readonly whose: { readonly id: string; readonly name: string }
   readonly organization: { readonly id: string; readonly name: string }

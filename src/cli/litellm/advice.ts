@@ -73,7 +73,8 @@ const STARTS: Readonly<Record<string, string>> = {
     'litellm_settings.budget_duration general_settings.budget_duration',
   'set limits of each member: gatewayctl members update':
     'litellm_settings.default_internal_user_params litellm_settings.max_internal_user_budget',
-  'telemetry is one for all projects; set it in gateway.yaml': 'litellm_settings.default_team_settings',
+  'set limits of each project: gatewayctl projects update; telemetry is one for all of them':
+    'litellm_settings.default_team_settings',
   'set limits of each key: gatewayctl keys create --limit': 'litellm_settings.default_key_generate_params',
   'set limits of each project: gatewayctl projects update': `
     litellm_settings.upperbound_key_generate_params litellm_settings.default_team_params

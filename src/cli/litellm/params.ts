@@ -228,5 +228,5 @@ function noteSettings(key: (name: string) => string, params: Section, head: Sect
   for (const name of ['max_retries', 'num_retries']) report.lost(key(name), 'set attempts of the filter route')
   report.lost(key('tags'), 'write targets with when: { tags }; see docs/virtual-models.md')
   for (const name of ['max_budget', 'budget_duration'])
-    report.lost(key(name), 'see docs/rate-limits.md and docs/rules.md')
+    report.lost(key(name), 'no limit counts what one model costs; limit keys, members or projects')
 }
