@@ -401,7 +401,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   alerts: 450,
   app: 3010,
   cli: 6205,
-  codecs: 10_830,
+  codecs: 10_840,
   compat: 750,
   config: 5480,
   core: 6350,
@@ -432,7 +432,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   validation: 240,
   wire: 840,
   workers: 600,
-  plugins: 15_060,
+  plugins: 15_085,
 }
 
 t.test('no folder has more lines than its budget', async t => {

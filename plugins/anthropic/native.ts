@@ -4,6 +4,7 @@
  */
 import {
   type ChatRequest,
+  effortOf,
   errors,
   isObject,
   isText,
@@ -11,6 +12,7 @@ import {
   type LoadedMedia,
   listIn,
   type MediaByAddress,
+  objectIn,
   type Target,
   textIn,
   toolsIn,
@@ -20,7 +22,7 @@ import {
 import { withMedia as inlined, type MediaPlaces } from '../shared/addresses.ts'
 import type { Block } from '../shared/claude/blocks.ts'
 import { beganWithThought, dropThoughts, openLoop } from '../shared/claude/loop.ts'
-import { MIN_BUDGET } from '../shared/claude/thinking.ts'
+import { isAdaptive, MIN_BUDGET, thinkingOf } from '../shared/claude/thinking.ts'
 import { GATEWAY_ONLY } from '../shared/gateway-only.ts'
 import { paysItself } from '../shared/operator-pays.ts'
 import { toWireName } from '../shared/tool-name.ts'
@@ -88,15 +90,12 @@ export function native(
   for (const name of NOT_OF_MESSAGES) delete given[name]
   const sent = operatorPays ? onOperator(given, target) : given
   lower(sent, input.max_tokens)
+  fitThinking(sent, input, target)
   // A thinking budget requires the thought that began the loop; without that thought the loop continues without
   // thinking.
-  if (
-    (sent.thinking as Json | null | undefined)?.type === 'enabled' &&
-    beganWithThought(loopOf(messages), isThought) === false
-  ) {
-    delete sent.thinking
-    dropThoughts(loopOf(messages), isThought)
-  }
+  const loop = loopOf(messages)
+  if (objectIn(sent.thinking).type === 'enabled' && beganWithThought(loop, isThought) === false) delete sent.thinking
+  if (isObject(body.thinking) && !sent.thinking) dropThoughts(loop, isThought)
   if (system.length > 0) sent.system = [...blocksOf(sent.system), ...system]
   if (Array.isArray(sent.tools)) sent.tools = sent.tools.map(toolOf)
   if (sent.tool_choice) sent.tool_choice = spelt(sent.tool_choice as Json)
@@ -127,6 +126,31 @@ function lower(sent: Json, limit: number | null | undefined): void {
   if (limit > MIN_BUDGET)
     sent.thinking = { ...thinking, budget_tokens: Math.min(Number(thinking.budget_tokens), limit - 1) }
   else delete sent.thinking
+}
+
+/** Thinking as the model takes it, whose client may assume another one: some take no budget, some take nothing else. */
+function fitThinking(sent: Json, input: Readonly<ChatRequest>, target: Target): void {
+  const { mapping } = target
+  const { type, budget_tokens: _, ...rest } = objectIn(sent.thinking)
+  const { effort, ...config } = objectIn(sent.output_config)
+  const nearest = effortOf(input, mapping)
+  let wanted = effort
+  if (isAdaptive(mapping)) {
+    // Models that take sampling take a budget, too.
+    const isOlder = type === 'enabled' && !acceptsSampling(target, 'temperature')
+    if (isOlder) sent.thinking = { ...rest, type: 'adaptive' }
+    if (isOlder ? effort == null : effort != null && !mapping.reasoningEfforts.includes(String(effort)))
+      wanted = nearest
+  } else {
+    if (type === 'adaptive' || (type === 'enabled' && !mapping.supports.has('reasoning'))) {
+      sent.thinking = thinkingOf(input, mapping, { forced: false, loopBeganWithThought: undefined }).thinking
+      if (!sent.thinking) delete sent.thinking
+    }
+    if (!mapping.supports.has('effort')) wanted = undefined
+  }
+  if (wanted === effort) return
+  sent.output_config = { ...config, ...(wanted != null && { effort: wanted }) }
+  if (Object.keys(sent.output_config as Json).length === 0) delete sent.output_config
 }
 
 /** The tool loop at the end of turns of this wire. */

@@ -43,7 +43,13 @@ const gateway = await startGateway(t, {
       native_fields: ['container'],
       wires: { chat: 'anthropic.messages' },
       models: [
-        { ...testMapping, model: 'claude', id: 'claude-1', pricing },
+        {
+          ...testMapping,
+          model: 'claude',
+          id: 'claude-1',
+          pricing,
+          reasoning_efforts: ['none', 'low', 'medium', 'high'],
+        },
         { ...testMapping, model: 'either', id: 'either-1', pricing },
       ],
     },

@@ -53,6 +53,19 @@ async function ask(wire: ChatWire, mode: Mode, body: Json): Promise<Json[]> {
   )
 }
 
+t.test('a model that does not reason answers a client that asks it to', async t => {
+  await upstream.reset()
+  for (const fields of [
+    { thinking: { type: 'adaptive' }, output_config: { effort: 'xhigh' } },
+    { thinking: { type: 'enabled', budget_tokens: 2000 } },
+    { output_config: { effort: 'high' } },
+  ]) {
+    const answer = await gateway.post('/v1/messages', { model: 'marking', max_tokens: 4000, messages, ...fields })
+    t.equal(answer.status, 200, await answer.text())
+    t.notMatch((await upstream.record('marking')).at(-1)?.body, { thinking: /./, output_config: /./ })
+  }
+})
+
 t.test('an output limit above that of the model is lowered to it, on every wire', async t => {
   await upstream.reset()
   const prompt = { role: 'user', content: 'Hi' }

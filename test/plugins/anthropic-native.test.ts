@@ -13,6 +13,7 @@ import type { ChatRequest } from '../../src/core/chat-request.ts'
 import type { Event } from '../../src/core/event.ts'
 import type { Target } from '../../src/core/translator.ts'
 import type { Json } from '../../src/json/json.ts'
+import { chat as chatOperation } from '../../src/operations/chat/index.ts'
 import { exchange } from '../core/kit.ts'
 import { base, flat } from '../core/prices.ts'
 import { cpuMs, inProportion, leastOf } from '../helpers/cpu.ts'
@@ -32,7 +33,13 @@ interface Row {
 }
 const version = { 'anthropic-version': '2023-06-01' }
 const to = ({ mapping, headers = version }: Partial<Row> = {}): Target =>
-  target({ provider: { headers }, mapping: { parameters: mapping?.parameters && new Set(mapping.parameters) } })
+  target({
+    provider: { headers },
+    mapping: {
+      parameters: mapping?.parameters && new Set(mapping.parameters),
+      reasoningEfforts: ['none', 'low', 'medium', 'high', 'xhigh', 'max'],
+    },
+  })
 const hi = { role: 'user', content: 'Hi' }
 const bodyOf = (fields: Json): Json => ({ model: 'acme-large', max_tokens: 9, messages: [hi], ...fields })
 const native = (body: Json, at = to(), stream = false, headers?: Record<string, string>) =>
@@ -592,6 +599,54 @@ t.test('Claude on Vertex has its model in the address and its version in the bod
   t.throws(() => vertex!.encode(request, target({ mapping: { externalId: '..' } }), false), RangeError)
 })
 
+t.test('thinking has the form that the model takes, whichever its client assumed', t => {
+  const efforts = ['none', 'low', 'medium', 'high', 'max'] as const
+  const budget = { type: 'enabled', budget_tokens: 4000 }
+  const adaptive = { type: 'adaptive' }
+  const supports = new Set(['reasoning'] as const)
+  const newer = { reasoningEfforts: efforts, supports, parameters: new Set(['effort']) }
+  const both = { reasoningEfforts: efforts, supports }
+  const older = { reasoningEfforts: [], supports }
+  const plain = { reasoningEfforts: [], supports: new Set([] as const) }
+  const high = { output_config: { effort: 'high' } }
+  const call = { type: 'tool_use', id: 'a', name: 'f', input: {} }
+  const result = { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'a', content: 'ok' }] }
+  const loopOf = (...content: object[]) => [hi, { role: 'assistant', content }, result]
+  const thoughtOf = (data: string) => loopOf({ type: 'redacted_thinking', data }, call)
+  const looped = thoughtOf('acme:x')
+  const thoughtless = loopOf(call)
+  const rows: [fields: Json, mapping: object, expected: Json][] = [
+    [{ thinking: budget }, newer, { thinking: adaptive, ...high }],
+    [
+      { thinking: budget, output_config: { effort: 'low' } },
+      newer,
+      { thinking: adaptive, output_config: { effort: 'low' } },
+    ],
+    [{ thinking: budget }, both, { thinking: budget }],
+    [{ output_config: { effort: 'xhigh' } }, both, high],
+    [{ thinking: adaptive, ...high }, both, { thinking: adaptive, ...high }],
+    [{ thinking: adaptive, ...high }, older, { thinking: budget }],
+    [
+      { thinking: adaptive, output_config: { effort: 'low', task_budget: 9 } },
+      older,
+      { thinking: { ...budget, budget_tokens: 1024 }, output_config: { task_budget: 9 } },
+    ],
+    [{ thinking: adaptive, max_tokens: 1024 }, older, { max_tokens: 1024 }],
+    [{ thinking: adaptive, messages: looped }, older, { thinking: budget, messages: thoughtOf('x') }],
+    [{ thinking: adaptive, max_tokens: 1024, messages: looped }, older, { max_tokens: 1024, messages: thoughtless }],
+    [{ thinking: adaptive, ...high }, plain, {}],
+    [{ thinking: budget }, plain, {}],
+  ]
+  for (const [fields, mapping, expected] of rows) {
+    const body = deepFreeze(bodyOf({ max_tokens: 5000, ...fields }))
+    const at = target({ provider: { headers: version }, mapping })
+    const request = chatOperation.adapted!(anthropicMessages.decode(body, exchange()), at, false)
+    const { model: _, ...sent } = wire!.native!.encode(body, request, at, false).body
+    t.strictSame(sent, { max_tokens: 5000, messages: [hi], ...expected }, JSON.stringify(fields))
+  }
+  t.end()
+})
+
 t.test('a body for Vertex has neither strict tools nor a form of the answer', async t => {
   const schema = { type: 'object', properties: { a: { type: 'string' } } }
   const tool = { name: 'f', input_schema: schema }
@@ -647,7 +702,7 @@ t.test('a body for Vertex has neither strict tools nor a form of the answer', as
   ]
   for (const [name, fields, expected, reasoningEfforts = []] of rows) {
     const body = deepFreeze(bodyOf(fields))
-    const at = target({ mapping: { supports: new Set(['structured_outputs']), reasoningEfforts } })
+    const at = target({ mapping: { supports: new Set(['structured_outputs', 'effort']), reasoningEfforts } })
     const sent = vertex!.native!.encode(body, anthropicMessages.decode(body, exchange()), at, false)
     const common = { anthropic_version: 'vertex-2023-10-16', max_tokens: 9, messages: [hi] }
     t.strictSame(sent.body, { ...common, ...expected }, name)

@@ -113,8 +113,16 @@ function systemOf(system: MessagesRequest['system']): Message[] {
   return parts.length === 0 ? [] : [{ role: 'system', content: compact(parts) }]
 }
 
-/** A budget stays a budget, an effort an effort; thinking without either becomes effort `high`. */
-function reasoningOf({ thinking, output_config: output }: MessagesRequest): Partial<ChatRequest> {
+/**
+ * A budget stays a budget, an effort an effort; thinking without either becomes effort `high`. No model is excluded: Claude
+ * Code asks models that it has no list of to think.
+ */
+function reasoningOf(request: MessagesRequest): Partial<ChatRequest> {
+  const asked = thinkingOf(request)
+  return asked ? Object.assign(asked, { lenient_reasoning: true as const }) : {}
+}
+
+function thinkingOf({ thinking, output_config: output }: MessagesRequest): Partial<ChatRequest> | undefined {
   const effort = output?.effort ?? undefined
   const budget = thinking?.budget_tokens
   switch (thinking?.type) {
@@ -126,7 +134,7 @@ function reasoningOf({ thinking, output_config: output }: MessagesRequest): Part
     case 'adaptive':
       return { reasoning: { effort: effort ?? 'high' } }
     default:
-      return effort ? { reasoning: { effort } } : {}
+      return effort ? { reasoning: { effort } } : undefined
   }
 }
 

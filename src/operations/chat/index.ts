@@ -172,7 +172,7 @@ function adaptedReasoning(request: Readonly<ChatRequest>, mapping: Mapping): Rea
   if (!request.lenient_reasoning) return request
   const { lenient_reasoning: _, reasoning, reasoning_effort: effort, ...rest } = request
   if (!mapping.supports.has('reasoning')) return rest
-  const requested = reasoning?.max_tokens == null ? effort : effortOf(request, mapping)
+  const requested = effortOf(request, mapping)
   const listed = mapping.reasoningEfforts
   if (listed.length === 0 || requested == null) {
     return Object.assign(rest, reasoning && { reasoning }, effort != null && { reasoning_effort: effort })
