@@ -372,41 +372,43 @@ t.test('any history is refused by name, or pairs every call with one result', as
   checkHistories(t, histories, turnsOf, turns => assert.equal(fault(turns), undefined))
 })
 
-t.test(
-  'an answer of any members, or one within itself, is asked for in words, since the wire would close or refuse it',
-  t => {
-    const node = { type: 'object', properties: { next: { $ref: '#/$defs/node' } } }
-    const told: [says: string, schema: Json, strict?: boolean][] = [
-      ['a map', { type: 'object', properties: { m: { type: 'object', additionalProperties: { type: 'string' } } } }],
-      ['any object in a list', { type: 'array', items: { type: 'object' } }],
-      ['a reference to a map', { $ref: '#/$defs/m', $defs: { m: { type: 'object', additionalProperties: {} } } }],
-      ['a schema within itself', { $ref: '#/$defs/node', $defs: { node } }, true],
-      ['a root within itself', { type: 'object', properties: { next: { anyOf: [{ $ref: '#' }, { type: 'null' }] } } }],
-    ]
-    const held: typeof told = [
-      ['members', { type: 'object', properties: { a: { type: 'string' } } }],
-      ['no members', { type: 'object', properties: {}, additionalProperties: false }],
-      [
-        'a definition twice',
-        { anyOf: [{ $ref: '#/$defs/a' }, { $ref: '#/$defs/a' }], $defs: { a: { type: 'string' } } },
-      ],
-      ['what is strict', { type: 'object', properties: { a: { type: 'object' } } }, true],
-    ]
-    const able = { mapping: { supports: new Set(['structured_outputs'] as const) } }
-    const sent = (schema: Json, strict = false) =>
-      encode({ response_format: { type: 'json_schema', json_schema: { name: 'a', schema, strict } } }, target(able))
-        .body
-    for (const [says, schema, strict] of told) {
-      const { system, output_config: config } = sent(schema, strict) as Json
-      t.match(system, JSON.stringify(schema), says)
-      t.equal(config, undefined, says)
-    }
-    for (const [says, schema, strict] of held) t.match(sent(schema, strict), { output_config: { format: {} } }, says)
-    const tool = { type: 'function', function: { name: 'f', strict: true, parameters: told[3]![1] } }
-    t.notMatch(JSON.stringify(encode({ tools: [tool] }, target(able)).body), '"strict"')
-    t.end()
-  },
-)
+t.test('an answer whose schema the wire would refuse, or close to nothing, is asked for in words', t => {
+  const node = { type: 'object', properties: { next: { $ref: '#/$defs/node' } } }
+  const many = (count: number, member: Json = { type: 'string' }, required = false) => {
+    const names = Array.from({ length: count }, (_, i) => `p${i}`)
+    const properties = Object.fromEntries(names.map(name => [name, { ...member }]))
+    return { type: 'object', properties, ...(required && { required: names }) }
+  }
+  const told: [says: string, schema: Json, strict?: boolean][] = [
+    ['a map', { type: 'object', properties: { m: { type: 'object', additionalProperties: { type: 'string' } } } }],
+    ['any object in a list', { type: 'array', items: { type: 'object' } }],
+    ['a reference to a map', { $ref: '#/$defs/m', $defs: { m: { type: 'object', additionalProperties: {} } } }],
+    ['a schema within itself', { $ref: '#/$defs/node', $defs: { node } }, true],
+    ['too many optional properties', many(25), true],
+    ['too many unions', many(17, { type: ['string', 'null'] }, true), true],
+    ['a root within itself', { type: 'object', properties: { next: { anyOf: [{ $ref: '#' }, { type: 'null' }] } } }],
+  ]
+  const held: typeof told = [
+    ['members', { type: 'object', properties: { a: { type: 'string' } } }],
+    ['no members', { type: 'object', properties: {}, additionalProperties: false }],
+    ['a definition twice', { anyOf: [{ $ref: '#/$defs/a' }, { $ref: '#/$defs/a' }], $defs: { a: { type: 'string' } } }],
+    ['as many optional properties as it takes', many(24)],
+    ['as many unions', many(16, { anyOf: [{ type: 'string' }, { type: 'null' }] }, true)],
+    ['what is strict', { type: 'object', properties: { a: { type: 'object' } } }, true],
+  ]
+  const able = { mapping: { supports: new Set(['structured_outputs'] as const) } }
+  const sent = (schema: Json, strict = false) =>
+    encode({ response_format: { type: 'json_schema', json_schema: { name: 'a', schema, strict } } }, target(able)).body
+  for (const [says, schema, strict] of told) {
+    const { system, output_config: config } = sent(schema, strict) as Json
+    t.match(system, JSON.stringify(schema), says)
+    t.equal(config, undefined, says)
+  }
+  for (const [says, schema, strict] of held) t.match(sent(schema, strict), { output_config: { format: {} } }, says)
+  const tool = { type: 'function', function: { name: 'f', strict: true, parameters: told[3]![1] } }
+  t.notMatch(JSON.stringify(encode({ tools: [tool] }, target(able)).body), '"strict"')
+  t.end()
+})
 
 t.test('words of a schema that are no text are among its rules, or left out', t => {
   const no = JSON.parse('{"toString":null}') as object

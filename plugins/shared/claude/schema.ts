@@ -1,5 +1,5 @@
 /** Converts JSON Schemas for structured outputs; unsupported keywords move to the description. */
-import { isObject, type Json, textIn } from '../../../src/plugin.ts'
+import { isObject, type Json, listIn, textIn } from '../../../src/plugin.ts'
 import { named } from '../tool-schema.ts'
 
 /** Keywords kept unchanged. */
@@ -8,6 +8,9 @@ const KEPT = new Set(['$ref', '$schema', '$id', 'title', 'type', 'enum', 'const'
 const MAPS = new Set(['properties', '$defs', 'definitions'])
 /** Schemas within each other that are followed. */
 const MAX_DEPTH = 200
+/** The wire refuses schemas with more optional properties, or more unions. */
+const MAX_OPTIONAL = 24
+const MAX_UNIONS = 16
 const FORMATS: ReadonlySet<unknown> = new Set([
   'date-time',
   'time',
@@ -60,12 +63,14 @@ function isObjectSchema({ type, properties }: Json): boolean {
 }
 
 /**
- * False for a schema within itself, which the wire refuses, and, unless it is `strict`, for an object of any members: closed,
- * it would always be empty.
+ * False for a schema that the wire refuses, since it is within itself or too complex, and, unless it is `strict`, for an object
+ * of any members: closed, it would always be empty.
  */
-export function isClosable(schema: Json, strict: boolean): boolean {
+export function isHoldable(schema: Json, strict: boolean): boolean {
   const above = new Set<Json>()
   const seen = new Set<Json>()
+  let optional = 0
+  let unions = 0
   const visit = (value: unknown): boolean => {
     if (Array.isArray(value)) return value.every(visit)
     if (!isObject(value)) return true
@@ -74,6 +79,9 @@ export function isClosable(schema: Json, strict: boolean): boolean {
     seen.add(value)
     if (!strict && isObjectSchema(value) && isOpen(value)) return false
     above.add(value)
+    const required = new Set(listIn(value.required))
+    if (isObject(value.properties)) for (const name in value.properties) if (!required.has(name)) optional++
+    if (Array.isArray(value.anyOf ?? value.oneOf ?? value.type)) unions++
     const { properties, items, additionalProperties: others, allOf, anyOf, oneOf } = value
     const isFit =
       [isObject(properties) && Object.values(properties), items, others, allOf, anyOf, oneOf].every(visit) &&
@@ -81,7 +89,7 @@ export function isClosable(schema: Json, strict: boolean): boolean {
     above.delete(value)
     return isFit
   }
-  return visit(schema)
+  return visit(schema) && optional <= MAX_OPTIONAL && unions <= MAX_UNIONS
 }
 
 function isOpen({ properties, additionalProperties: others, patternProperties, ...rest }: Json): boolean {
