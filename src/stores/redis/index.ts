@@ -66,7 +66,8 @@ export interface RedisStores extends Probe {
 /** Rejects with the reason where the Redis at `address` cannot be used. */
 export async function pingRedis(address: string): Promise<void> {
   const log = { debug() {}, info() {}, warn() {}, error() {} }
-  const link = new RedisLink(redisClient(readRedisAddress(address)), { log })
+  const place = readRedisAddress(address)
+  const link = new RedisLink(redisClient(place), { log, database: place.database })
   try {
     await link.start()
     await link.ping()
@@ -81,7 +82,7 @@ export async function openRedis(address: string, options: RedisOptions): Promise
   const place = readRedisAddress(address)
   knowSecrets('redis password', place.password === undefined ? [] : [place.password])
   const node = shortId()
-  const link = new RedisLink(redisClient(place), { log, observe })
+  const link = new RedisLink(redisClient(place), { log, database: place.database, observe })
   const presence = new Presence(link, node, serves, living)
   const counters = new RedisCounters(link, presence)
   const failed = (err: unknown) => log.debug({ err }, 'redis message dropped')

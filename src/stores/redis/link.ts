@@ -32,8 +32,9 @@ export class Script {
   }
 }
 
-/** Fails where a full server, a replica or the rights of the user refuse what nodes write. */
-const PROBE = new Script("return redis.call('SET', KEYS[1], '', 'PX', 1000)")
+/** Fails where Redis refuses what nodes write, and where it lacks the database: a connection works in database 0 then. */
+const PROBE = new Script(`if ARGV[1] ~= '0' then redis.call('SELECT', ARGV[1]) end
+return redis.call('SET', KEYS[1], '', 'PX', 1000)`)
 
 /** Redis is not used now: the caller decides by itself. */
 class RedisAway extends Error {
@@ -46,6 +47,8 @@ export type RedisOutcome = 'ok' | 'timeout' | 'error'
 /** Options of a link. */
 interface LinkOptions {
   readonly log: Log
+  /** Number of the database; 0 when absent. */
+  readonly database?: number
   readonly observe?: ((outcome: RedisOutcome, seconds: number) => void) | undefined
   /** Monotonic milliseconds. */
   readonly now?: (() => number) | undefined
@@ -57,6 +60,7 @@ interface LinkOptions {
 /** Sends commands while Redis answers. Failures never wait longer than `COMMAND_MS`. */
 export class RedisLink implements Probe {
   readonly #client: RedisClient
+  readonly #database: number
   readonly #log: Log
   readonly #observe: (outcome: RedisOutcome, seconds: number) => void
   readonly #now: () => number
@@ -73,8 +77,9 @@ export class RedisLink implements Probe {
   #broken: string | undefined
   #cancelProbe: (() => void) | undefined
 
-  constructor(client: RedisClient, { log, observe, now, random, later }: LinkOptions) {
+  constructor(client: RedisClient, { log, database = 0, observe, now, random, later }: LinkOptions) {
     this.#client = client
+    this.#database = database
     this.#log = log
     this.#observe = observe ?? (() => undefined)
     this.#now = now ?? (() => performance.now())
@@ -137,7 +142,7 @@ export class RedisLink implements Probe {
     try {
       // A client that has given up, as it does where no Sentinel answers, is started anew.
       if (this.#client.status === 'end') await this.#client.connect()
-      await this.#attempt(client => evaluated(client, PROBE, [`${PREFIX}:probe`], []))
+      await this.#attempt(client => evaluated(client, PROBE, [`${PREFIX}:probe`], [this.#database]))
     } catch (thrown) {
       this.#note(thrown)
       this.#breaker.trip(this.#now(), POLICY, this.#random())

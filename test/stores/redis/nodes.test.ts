@@ -124,6 +124,15 @@ t.test('installations with a database number each hear nothing of one another', 
   t.equal(other!.circuits.state('acme/large', null), 'closed')
 })
 
+t.test('a database that Redis does not have is not taken for database 0', needsRedis, async t => {
+  const server = await redisFor(t)
+  const { address } = await proxyFor(t, server)
+  t.ok((await nodeOf(t, { address: `${address}/15` })).up)
+  const node = await nodeOf(t, { address: `${address}/16` })
+  t.notOk(node.up)
+  await t.rejects(node.ping(), /out of range/)
+})
+
 t.test('a subscription that Redis answers too late ends no process, and is made again', needsRedis, async t => {
   const server = await redisFor(t)
   const proxy = await proxyFor(t, server)
