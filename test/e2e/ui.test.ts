@@ -391,4 +391,22 @@ t.test('in a browser', { skip: !chromium && 'chromium is not installed' }, async
       t.strictSame(complaints.splice(0), [], 'the browser complains of nothing')
     })
   }
+  await t.test('the playground says that its session is over', async t => {
+    await wide.open(`${gateway.adminUrl}/ui/playground?model=test`)
+    const shown = await wide.evaluate<string>(`(async () => {
+      const form = document.getElementById('chat')
+      const fields = new URLSearchParams({ csrf: form.elements.csrf.value })
+      await fetch('/ui/sign-out', { method: 'POST', body: fields })
+      const turns = document.getElementById('turns')
+      const ended = new Promise(resolve => new MutationObserver(() => turns.getAttribute('aria-busy') === 'false' && resolve())
+        .observe(turns, { attributes: true }))
+      document.getElementById('message').value = 'Hello'
+      form.requestSubmit()
+      await ended
+      await new Promise(resolve => setTimeout(resolve))
+      return turns.textContent + document.getElementById('events').textContent
+    })()`)
+    t.match(shown, /the session is over/)
+    t.notMatch(shown, /<html/)
+  })
 })

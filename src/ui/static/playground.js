@@ -100,6 +100,7 @@ async function send(text) {
   }
   try {
     const response = await fetch(form.action, { method: 'POST', body: fields, signal: controller.signal })
+    if (response.redirected) throw new Error('the session is over; load this page again to sign in')
     const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') ?? false
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
     let rest = ''
