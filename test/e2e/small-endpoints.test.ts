@@ -186,7 +186,12 @@ t.test('what no provider counts is estimated, and says so', async t => {
     t.equal(response.status, 200, model)
     t.equal(response.headers.get('x-gateway-estimated'), 'true')
     t.match(response.headers.get('content-type'), 'application/json')
+    t.equal(response.headers.get('x-gateway-cost'), '0')
     t.strictSame(await response.json(), { input_tokens: 100 }, model)
+  }
+  const { rows } = await command<{ rows: Record<string, unknown>[] }>('requests.list', { limit: 4 })
+  for (const { endpoint, usage, cost } of rows) {
+    t.match({ endpoint, usage, cost }, { endpoint: 'count_tokens', usage: { prompt: 0, completion: 0 }, cost: '0' })
   }
   const nope = await gateway.post('/v1/messages/count_tokens', body('nope'))
   t.equal(nope.status, 404)
