@@ -70,6 +70,10 @@ t.test('two gateways on one PostgreSQL', { skip: withoutPostgres }, async t => {
     return response.status
   }
 
+  await t.test('a node makes no master key that the others lack', async t => {
+    await t.rejects(command('provider-keys.reencrypt', { newKey: true }), /1 other nodes would lack the key/)
+  })
+
   for (const [says, credits, key, ofProject] of [
     ['credit', (PRICE * 10).toFixed(9), {}],
     ['a limit', '1', { limit: (PRICE * 10).toFixed(9) }],

@@ -21,6 +21,9 @@ import { type CommandTable, command, option, shell } from '../command.ts'
 import type { AdminContext } from '../context.ts'
 import { day, facts, rows, table } from '../table.ts'
 
+const WITH_NODES =
+  'give it to all of them in GATEWAY_MASTER_KEY, behind the old one; then put it first, and leave this out'
+
 const named = {
   id: shell('<id>: id of the key', s.string({ minLength: 1, description: 'an id, as the list shows it' })),
   organization: option('--org <organization>: only if it is a key of this organization', organization),
@@ -165,7 +168,11 @@ export const providerKeyCommands: CommandTable = {
         s.boolean(),
       ),
     }),
-    ({ newKey = false }, { policies }, actor) => policies.masterKeys.reencrypt(newKey, actor),
+    async ({ newKey = false }, { policies, nodes }, actor) => {
+      const others = newKey ? ((await nodes?.list())?.filter(({ state }) => state === 'live').length ?? 1) - 1 : 0
+      if (others > 0) throw errors.invalidField('newKey', `${others} other nodes would lack the key: ${WITH_NODES}`)
+      return policies.masterKeys.reencrypt(newKey, actor)
+    },
     'encrypt everything that is sealed under the newest master key; may be repeated after an interruption',
     showReencryption,
   ),
