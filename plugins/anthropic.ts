@@ -11,6 +11,7 @@ import { BETA_HEADER } from './anthropic/passed-betas.ts'
 import { schemaByTool } from './anthropic/tools.ts'
 import { encode as encodeVertex, native as nativeVertex, plainOf } from './anthropic/vertex.ts'
 import { isVisible } from './shared/claude/blocks.ts'
+import { withClientProperties } from './shared/claude/property-names.ts'
 import { counter, only } from './shared/count.ts'
 
 const error = errorReader(errorOf)
@@ -52,7 +53,8 @@ const messages: Translator<'chat'> = {
     encode: (body, input, target, stream, given) => versioned(native(body, input, target, stream, given), target),
     decoder: (mode, target) => new MessagesDecoder(mode, target),
   },
-  decoder: (mode, target, input) => new MessagesDecoder(mode, target, schemaByTool(input, target)),
+  decoder: (mode, target, input) =>
+    withClientProperties(new MessagesDecoder(mode, target, schemaByTool(input, target)), input),
   count,
   error,
 }
@@ -65,7 +67,8 @@ const vertex: Translator<'chat'> = {
   takesStop: isVisible,
   encode: encodeVertex,
   native: { wire: 'anthropic.messages', withMedia, encode: nativeVertex },
-  decoder: (mode, target, input) => new MessagesDecoder(mode, target, schemaByTool(input, plainOf(target))),
+  decoder: (mode, target, input) =>
+    withClientProperties(new MessagesDecoder(mode, target, schemaByTool(input, plainOf(target))), input),
   error,
 }
 

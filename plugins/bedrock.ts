@@ -5,6 +5,7 @@ import { encode } from './bedrock/encode.ts'
 import { errorOf } from './bedrock/error.ts'
 import { imagesWires } from './bedrock/images.ts'
 import { rerank } from './bedrock/rerank.ts'
+import { withClientProperties } from './shared/claude/property-names.ts'
 import { fromWireName, withClientNames } from './shared/tool-name.ts'
 
 const error = errorReader((body, target, status) => errorOf(body, target, { status }))
@@ -16,7 +17,8 @@ const converse: Translator<'chat'> = {
   identities: { requestMetadata: undefined },
   inlineMedia: true,
   encode,
-  decoder: (_mode, target, input) => withClientNames(new ConverseDecoder(target, input), input, fromWireName),
+  decoder: (_mode, target, input) =>
+    withClientProperties(withClientNames(new ConverseDecoder(target, input), input, fromWireName), input),
   error,
 }
 

@@ -432,7 +432,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   validation: 240,
   wire: 840,
   workers: 600,
-  plugins: 15_085,
+  plugins: 15_220,
 }
 
 t.test('no folder has more lines than its budget', async t => {

@@ -1,6 +1,7 @@
 /** Tools and the tool choice; a structured answer may take the form of a forced tool. */
 import { type ChatRequest, errors, type Json, type Target, type Tool } from '../../src/plugin.ts'
 import { otherSchema } from '../shared/any-json.ts'
+import { wireSchemaOf } from '../shared/claude/property-names.ts'
 import { isHoldable, strictSchema } from '../shared/claude/schema.ts'
 import { JSON_TOOL, toWireName } from '../shared/tool-name.ts'
 import { toolSchema } from '../shared/tool-schema.ts'
@@ -63,7 +64,7 @@ export const isForced = (choice: Json | undefined): boolean => choice?.type === 
 
 function functionTool(tool: Extract<Tool, { type: 'function' }>, canBeStrict: boolean, canDefer: boolean): Json {
   const { name, description, parameters, strict } = tool.function
-  const schema = toolSchema(parameters)
+  const { schema } = wireSchemaOf(parameters)
   const isStrict = strict === true && canBeStrict && isHoldable(schema, true)
   return {
     name: toWireName(name),

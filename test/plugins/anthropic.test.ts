@@ -410,6 +410,50 @@ t.test('an answer whose schema the wire would refuse, or close to nothing, is as
   t.end()
 })
 
+t.test('parameters whose names the wire refuses have others there, and their own in calls', async t => {
+  const text = { type: 'string' }
+  const members = { $filter: text, 'filter[id]': text, filter_id_: text, ok: text, ['x'.repeat(65)]: text }
+  const parameters = { type: 'object', properties: members, required: ['$filter', 'ok'] }
+  const tools = [{ type: 'function' as const, function: { name: 'f.g', parameters } }]
+  const { body } = encode({ tools })
+  const wireNames = ['_filter', 'filter_id__2', 'filter_id_', 'ok', 'x'.repeat(64)]
+  t.strictSame((body.tools as Json[])[0]!.input_schema, {
+    type: 'object',
+    properties: Object.fromEntries(wireNames.map(name => [name, text])),
+    required: ['_filter', 'ok'],
+  })
+  const asked = { model: 'm', messages: [], tools } as ChatRequest
+  const inner = { _filter: '_filter', list: [{ filter_id__2: 1 }] }
+  const sent = JSON.stringify(
+    { _filter: 'a "_filter": \\', filter_id__2: inner, ok: 12, ['x'.repeat(64)]: [] },
+    null,
+    1,
+  )
+  const expected = { $filter: 'a "_filter": \\', 'filter[id]': inner, ok: 12, ['x'.repeat(65)]: [] }
+  const called = (pieces: readonly string[], mode: 'stream' | 'unary', blocks?: object[]) => {
+    const start = { type: 'tool_use', id: 't', name: 'f_u002e_g', input: {} }
+    const deltas = pieces.map(json => ({
+      type: 'content_block_delta',
+      index: 0,
+      delta: { type: 'input_json_delta', partial_json: json },
+    }))
+    const payloads = blocks
+      ? [{ type: 'message', content: blocks, stop_reason: 'tool_use' }]
+      : [{ type: 'content_block_start', index: 0, content_block: start }, ...deltas]
+    const decoder = plugin.wires[0]!.decoder(mode, target(), asked)
+    const events = decodeAll(
+      decoder,
+      payloads.map(payload => JSON.stringify(payload)),
+    )
+    return events.flatMap(event => (event.type === 'tool' ? [event.args ?? ''] : [])).join('')
+  }
+  t.strictSame(JSON.parse(called([sent], 'stream')), expected)
+  t.strictSame(JSON.parse(called([...sent], 'stream')), expected, 'cut anywhere')
+  const whole = { type: 'tool_use', id: 't', name: 'f_u002e_g', input: JSON.parse(sent) as Json }
+  t.strictSame(JSON.parse(called([], 'unary', [whole])), expected)
+  t.strictSame(JSON.parse(called([], 'unary', [{ ...whole, name: 'g' }])), JSON.parse(sent), 'of another tool')
+})
+
 t.test('words of a schema that are no text are among its rules, or left out', t => {
   const no = JSON.parse('{"toString":null}') as object
   const schema = { type: 'object', properties: { a: { type: 'string', format: no }, b: { description: no } } }
