@@ -98,7 +98,6 @@ const notAdmin = (url: URL): string =>
 
 function adminError(url: URL, status: number, answer: string): Failure {
   const error = parseError(answer)
-  // The public listener answers in the form of the admin listener.
   const isPublic = status === 404 && error?.message.startsWith('There is no endpoint /')
   return error && !isPublic ? new Failure(error.message, error) : new Failure(`${notAdmin(url)} (status ${status})`)
 }

@@ -7,7 +7,7 @@ import type { ShownVideo } from '../admin/commands/jobs.ts'
 import { printable } from '../lib/printable.ts'
 import { call, readText } from './http.ts'
 import { Failure } from './io.ts'
-import { addPublicOptions, type PublicOptions, post, publicUrl } from './public.ts'
+import { addPublicOptions, type PublicOptions, post, publicUrl, withKey } from './public.ts'
 import type { Open, Session } from './session.ts'
 
 const POLL_MS = 1_000
@@ -60,11 +60,12 @@ function bar(progress: number): string {
   return `[${'#'.repeat(full)}${'-'.repeat(WIDTH - full)}] ${String(progress).padStart(3)}%`
 }
 
-/** Reads the signed address at the host by which this command reaches the gateway. */
+/** Reads the signed address at the host by which this command reaches the gateway, while the key of the job is in use. */
 async function save(address: string, options: VideoOptions, session: Session): Promise<void> {
   const { pathname, search } = new URL(address)
   const url = new URL(pathname + search, await publicUrl(options.url, session))
-  const response = await call(url, { method: 'GET' })
+  const own = options.keyStdin ? 'given' : session.io.env.GATEWAY_API_KEY
+  const response = await withKey(own, options.project, session, () => call(url, { method: 'GET' }))
   if (response.statusCode !== 200) throw new Failure(`the video cannot be read: status ${response.statusCode}`)
   await pipeline(response, createWriteStream(resolve(session.io.cwd, options.out)))
 }

@@ -8,6 +8,7 @@ import { setTimeout } from 'node:timers/promises'
 import OpenAI from 'openai'
 import { Webhook } from 'standardwebhooks'
 import t from 'tap'
+import { Child } from '../helpers/child.ts'
 import { commandsOf } from '../helpers/commands.ts'
 import { FILM, type FilmStudio, filmStudio } from '../helpers/film-studio.ts'
 import { type Gateway, startGateway } from '../helpers/gateway.ts'
@@ -422,4 +423,15 @@ t.test('UF-20 a job that never ends fails in time, is canceled at its provider, 
   const { id } = await jobOf(await other.post('/v1/videos', { model: 'film', prompt: 'a cat' }))
   await endless.until(() => endless.deleted.length > 0)
   t.match(await ended(id, other.get), { status: 'failed', error: { code: 'timeout' }, usage: { cost: 0 } })
+})
+
+t.test('gatewayctl writes the video that it has asked for, with a session or a key', async t => {
+  for (const env of [{}, { GATEWAY_API_KEY: gateway.key }]) {
+    const dir = t.testdir({})
+    const args = ['--admin', gateway.adminUrl, '--config', gateway.configPath, '--model', 'film', '--out', 'a.mp4']
+    const bin = join(import.meta.dirname, '../../bin/gatewayctl.js')
+    const ctl = new Child(bin, ['video', 'a cat', ...args], { cwd: dir, env, stdio: ['ignore', 'pipe', 'pipe'] })
+    t.equal(await ctl.exited, 0, ctl.stderr)
+    t.ok((await readFile(join(dir, 'a.mp4'))).length > 0)
+  }
 })
