@@ -85,7 +85,10 @@ export async function openRedis(address: string, options: RedisOptions): Promise
   const link = new RedisLink(redisClient(place), { log, database: place.database, observe })
   const presence = new Presence(link, node, serves, living)
   const counters = new RedisCounters(link, presence)
-  const failed = (err: unknown) => log.debug({ err }, 'redis message dropped')
+  const failed = (err: unknown) => {
+    const isRefused = err instanceof Error && err.message.startsWith('NOPERM')
+    log[isRefused ? 'warn' : 'debug']({ err }, 'redis message dropped')
+  }
   const broadcast = new Broadcast(link, redisClient(place), { node, database: place.database, failed })
   const shared = sharedRouting(broadcast)
   const kept = new RedisReplies(link, replies, { perOrganization: repliesPerOrganization })

@@ -16,9 +16,15 @@ const history = {
   ...{ usualLatency: 1000, usualThroughput: 50 },
 }
 
-async function nodeOf(t: Test, { address }: Pick<RedisServer, 'address'>, serves = true, debug = log.debug) {
+async function nodeOf(
+  t: Test,
+  { address }: Pick<RedisServer, 'address'>,
+  serves = true,
+  debug = log.debug,
+  warn = log.warn,
+) {
   const options = {
-    log: { ...log, debug },
+    log: { ...log, debug, warn },
     serves,
     living: async () => 1,
     replies: new MemoryCache(),
@@ -122,6 +128,19 @@ t.test('installations with a database number each hear nothing of one another', 
   await other!.ping()
   await until(() => b!.circuits.state('acme/large', null) === 'open')
   t.equal(other!.circuits.state('acme/large', null), 'closed')
+})
+
+t.test('the log says that a user may not use the channels, which a server would not show', needsRedis, async t => {
+  const server = await redisFor(t)
+  const admin = redisClient(readRedisAddress(server.address))
+  t.teardown(() => admin.disconnect())
+  await admin.connect()
+  await admin.acl('SETUSER', 'mute', 'on', '>secret', '~gw:*', 'resetchannels', '+@all')
+  const said: unknown[] = []
+  const address = server.address.replace('unix://', 'unix://mute:secret@')
+  const node = await nodeOf(t, { address }, true, undefined, (_, message) => said.push(message))
+  t.ok(node.up)
+  t.strictSame(said, ['redis message dropped'])
 })
 
 t.test('a database that Redis does not have is not taken for database 0', needsRedis, async t => {
