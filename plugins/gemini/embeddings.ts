@@ -44,6 +44,7 @@ function wireRequest(models: string, { mapping }: Target, method: string, body: 
 /** AI Studio: a batch of requests. */
 const batch: Method = {
   wire: 'gemini.embeddings',
+  maxInputs: 100,
   encode(request, target) {
     const { dimensions } = request
     const size = dimensions == null ? {} : { outputDimensionality: dimensions }
@@ -64,6 +65,7 @@ const instanceOf = (content: string, { task_type, title }: Readonly<EmbeddingReq
 /** Vertex AI, older models. Texts that are too long are rejected, not truncated. */
 const predict: Method = {
   wire: 'gemini.vertex-embeddings',
+  maxInputs: 250,
   encode(request, target) {
     const { dimensions } = request
     return wireRequest(vertex.models, target, 'predict', {

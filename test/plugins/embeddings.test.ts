@@ -123,6 +123,8 @@ t.test('what a wire cannot carry is the caller’s fault, and said', async t => 
   t.strictSame(bounds, [
     ['cohere.embeddings', 96],
     ['voyage.embeddings', 1000],
+    ['gemini.embeddings', 100],
+    ['gemini.vertex-embeddings', 250],
     ['gemini.vertex-embed-content', 1],
   ])
 })
