@@ -303,7 +303,9 @@ t.test('a stream that breaks ends with its error, as an event and in a list', as
   const batches: Event[][] = [[{ type: 'text', choice: 0, text: 'a' }]]
   const error = { error: { code: 502, status: 'UNAVAILABLE' } }
   const event = written(streamGenerateContent, batches, { query: 'alt=sse', fails: true }).at(-1)!
-  t.match(JSON.parse(event.slice('data: '.length)), error)
+  const [inEvent, bare] = event.slice('data: '.length).split('\r\n\r\n')
+  t.match(JSON.parse(inEvent!), error)
+  t.same(JSON.parse(bare!), JSON.parse(inEvent!), 'and bare, for clients that read no errors in events')
   t.match(JSON.parse(written(streamGenerateContent, batches, { fails: true }).join('')).at(-1), error)
   t.match(JSON.parse(written(streamGenerateContent, [], { fails: true }).join('')), [error])
 })

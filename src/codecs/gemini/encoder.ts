@@ -150,9 +150,11 @@ export class StreamEncoder implements Encoder {
   }
 
   /** The error ends the stream: without a finish reason clients consider the answer incomplete. */
+  /** Among events the error stands a second time, bare as from Google: `@google/genai` 1 and Go's client skip the event. */
   fail(error: GatewayError): string {
     this.#ex.meter.complete(true)
-    return this.#last(geminiError(error))
+    const failure = geminiError(error)
+    return this.#last(failure) + (this.#framing === EVENTS ? JSON.stringify(failure) : '')
   }
 
   #last(value: object): string {
