@@ -14,8 +14,12 @@ import { fileOf, languageOf, secondsIn, transcriptEvents, wordsIn } from '../sha
 import { parsed, WholeDecoder } from '../shared/whole.ts'
 import { error } from './error.ts'
 
+/** The wire refuses a request for one longer term; terms only tune. */
+const isTerm = (term: string): boolean => term.length < 50 && term.trim().split(/\s+/).length <= 5
+
 function encode(request: Readonly<TranscriptionRequest>, { mapping }: Target): WireRequest {
-  const { url, temperature, keyterm } = request
+  const { url, temperature } = request
+  const keyterms = request.keyterm.filter(isTerm)
   const language = languageOf(request)
   return {
     path: '/speech-to-text',
@@ -25,7 +29,7 @@ function encode(request: Readonly<TranscriptionRequest>, { mapping }: Target): W
       ...(url !== undefined && { source_url: url }),
       ...(language !== undefined && { language_code: language }),
       ...(needsSpeakers(request) && { diarize: true }),
-      ...(keyterm.length > 0 && { keyterms: keyterm }),
+      ...(keyterms.length > 0 && { keyterms }),
       ...(temperature !== undefined && { temperature }),
     },
     files: url === undefined ? [fileOf(request)] : [],

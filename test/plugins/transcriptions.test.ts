@@ -174,6 +174,13 @@ t.test("Mistral's wire is asked for what it takes together", t => {
   t.end()
 })
 
+t.test('terms that ElevenLabs refuses are left out', t => {
+  const keyterm = ['New York', 'x'.repeat(50), 'one two three four five six']
+  t.strictSame(bodyOf('elevenlabs.transcriptions', { keyterm }).keyterms, ['New York'])
+  t.notOk('keyterms' in bodyOf('elevenlabs.transcriptions', { keyterm: keyterm.slice(1) }))
+  t.end()
+})
+
 t.test("a request for speakers has a chunking strategy on OpenAI's wire", t => {
   t.equal(bodyOf('openai.transcriptions', { diarize: true }).chunking_strategy, 'auto')
   t.equal(bodyOf('openai.transcriptions', {}).chunking_strategy, undefined)
