@@ -159,12 +159,13 @@ t.test('ids of calls that share their beginning stay apart, and go with their re
   )
 })
 
+const many = <T>(count: number, make: (at: number) => T) => Array.from({ length: count }, (_, at) => make(at))
+const alike = (at: number) => `${'P'.repeat(58)}${String(at).padStart(6, '0')}`
+
 t.test('calls, results and items that are alike take time in proportion to their number', t => {
   const call = (id: string) => ({ id, type: 'function', function: { name: 'f', arguments: '{}' } })
-  const many = <T>(count: number, make: (at: number) => T) => Array.from({ length: count }, (_, at) => make(at))
   const result = (tool_call_id: string) => ({ role: 'tool', tool_call_id, content: 'a' })
   const asked = { role: 'user', content: 'hi' }
-  const alike = (at: number) => `${'P'.repeat(58)}${String(at).padStart(6, '0')}`
   const thought = (block_index: number) => ({
     type: 'reasoning.text',
     text: 'T',
@@ -243,6 +244,36 @@ t.test('calls, results and items that are alike take time in proportion to their
     }
     timed(100)()
     const [one = 0, four = 0] = leastOf([timed(few), timed(4 * few)], inProportion)
+    t.ok(inProportion(one, four), `${says}: ${one} ms, and ${four} ms for four times as many`)
+  }
+  t.end()
+})
+
+t.test('schemas of tools take time in proportion to their parts, whatever these are', t => {
+  const text = { type: 'string' }
+  const members = (count: number, name: (at: number) => string) =>
+    Object.fromEntries(many(count, at => [name(at), text] as const))
+  const rows: [says: string, schema: (count: number) => Json][] = [
+    [
+      'names that are spelled alike',
+      count => ({ properties: members(count, at => String.fromCodePoint(0x4e00 + at)) }),
+    ],
+    ['names that are cut alike', count => ({ properties: members(count, at => `${'a'.repeat(70)}${alike(at)}`) })],
+    ['alternatives', count => ({ oneOf: many(count, at => ({ properties: { a: { const: at } }, required: ['a'] })) })],
+    ['lists', count => ({ properties: { a: { anyOf: many(count, () => ({ type: 'array' })) } } })],
+  ]
+  for (const [says, schema] of rows) {
+    const timed = (count: number) => () => {
+      // A request of its own: what is made of a schema is kept for the request.
+      const parameters = JSON.parse(JSON.stringify({ type: 'object', ...schema(count) })) as Json
+      const request = {
+        messages: [{ role: 'user', content: 'hi' }],
+        tools: [{ type: 'function', function: { name: 'f', parameters } }],
+      }
+      return cpuMs(() => void encodeWith(chatOf(anthropic), request, offer({})))
+    }
+    timed(100)()
+    const [one = 0, four = 0] = leastOf([timed(2000), timed(8000)], inProportion)
     t.ok(inProportion(one, four), `${says}: ${one} ms, and ${four} ms for four times as many`)
   }
   t.end()

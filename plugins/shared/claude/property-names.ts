@@ -1,6 +1,7 @@
 /** Names of the parameters of a tool, of which Claude's providers take letters, digits, `_`, `.` and `-` at the root. */
 import { type ChatRequest, type Decoder, type Event, isObject, type Json, listIn } from '../../../src/plugin.ts'
 import { toolSchema } from '../tool-schema.ts'
+import { UniqueNames } from './unique-names.ts'
 
 const TAKEN = /^[a-zA-Z0-9_.-]{1,64}$/
 const FOREIGN = /[^a-zA-Z0-9_.-]/g
@@ -29,13 +30,11 @@ function renamed(schema: Json): WireSchema {
   if (own.every(name => TAKEN.test(name))) return { schema }
   const wireNames = new Map<string, string>()
   const names = new Map<string, string>()
-  const used = new Set(own)
+  const unique = new UniqueNames(spelled)
+  for (const name of own) if (TAKEN.test(name)) unique.unique(name)
   for (const name of own) {
     if (TAKEN.test(name)) continue
-    const base = name.replace(FOREIGN, '_')
-    let wire = base.slice(0, MAX_LENGTH) || '_'
-    for (let n = 2; used.has(wire); n++) wire = `${base.slice(0, MAX_LENGTH - 1 - String(n).length)}_${n}`
-    used.add(wire)
+    const wire = unique.unique(name)
     wireNames.set(name, wire)
     names.set(wire, name)
   }
@@ -46,6 +45,11 @@ function renamed(schema: Json): WireSchema {
     return [key, key === 'required' ? listIn(value).map(wireName) : value]
   })
   return { schema: Object.fromEntries(entries), names }
+}
+
+function spelled(name: string, count: number): string {
+  const suffix = count === 1 ? '' : `_${count}`
+  return (name.slice(0, MAX_LENGTH - suffix.length).replace(FOREIGN, '_') || '_') + suffix
 }
 
 /** Gives the arguments of calls the names that the tools of `request` have. */
