@@ -169,6 +169,10 @@ export const settings: (readonly [says: string, fields: Json, canonical: Json])[
     ([says, schema, strict]) =>
       [says, { output_config: { format: { type: 'json_schema', schema } } }, formatOf(schema, strict)] as const,
   ),
+  ...forms.map(([says, parameters, strict = false]) => {
+    const tools = [{ name: 'f', input_schema: parameters, strict: true }]
+    return [says, { tools }, { tools: [{ type: 'function', function: { name: 'f', parameters, strict } }] }] as const
+  }),
   ['the form of the answer by its older name', { output_format: form }, { response_format }],
   [
     'the older name beside an effort',

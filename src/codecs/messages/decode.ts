@@ -186,7 +186,7 @@ function toolOf(tool: MessagesTool, searches: boolean): Tool | undefined {
         name: name!,
         ...(description && { description }),
         ...(parameters && { parameters }),
-        ...(strict != null && { strict }),
+        ...(strict != null && { strict: strict && parameters?.type === 'object' && isStrict(parameters) }),
       },
       // Without the provider's tool search, the client loads deferred tools itself.
       ...(deferred && searches && { defer_loading: true }),
