@@ -105,8 +105,10 @@ function describe(issue: Failure, all: Failure[]): string {
       return `must be one of ${(issue.params.allowedValues as unknown[]).map(value => JSON.stringify(value)).join(', ')}`
     case 'discriminator':
       return `must be one of ${tags(issue).join(', ')}`
-    default:
-      return issue.message ?? 'is invalid'
+    default: {
+      const form = String(issue.parentSchema?.description)
+      return issue.keyword === 'pattern' && /^an? /.test(form) ? `must be ${form}` : (issue.message ?? 'is invalid')
+    }
   }
 }
 

@@ -13,7 +13,7 @@ const DEFAULT_SECONDS = 900
 const MAX_SECONDS = 86_400
 
 const name = s.string({ minLength: 1, maxLength: 200 })
-const amount = s.string({ pattern: '^\\d{1,9}(\\.\\d{1,9})?$' })
+const amount = s.string({ pattern: '^\\d{1,9}(\\.\\d{1,9})?$', description: 'an amount of USD such as "12.50"' })
 
 /** `maxSpend` is USD; the limits and rules of the key apply in any case. */
 const request = s.open({

@@ -168,6 +168,13 @@ t.test('what an images request may say', async t => {
   }
 })
 
+t.test('a text of the wrong form is refused in words', async t => {
+  const wrong = (more: object) => thrown(() => images.decode({ prompt: 'x', ...more }, ex))
+  const size = 'size: must be a size such as "1024x1024", "auto", "1K", "2K" or "4K"'
+  t.match(wrong({ size: '1024*1024' }), { message: size })
+  t.match(wrong({ aspect_ratio: '16x9' }), { message: 'aspect_ratio: must be an aspect ratio such as "16:9"' })
+})
+
 t.test('characters of speech are code points', async t => {
   const of = (more: object) => speech.decode({ model: 'say', input: 'Hi 👋', ...more })
   t.match(of({}), { characters: 4, stream_format: 'audio', voice: undefined, response_format: undefined })

@@ -16,7 +16,7 @@ const few = (maxItems: number, maxLength: number) =>
 export const transcriptionBody = s.open({
   model: s.string({ minLength: 1, maxLength: 256 }),
   url: optional.text,
-  language: s.maybe(s.string({ pattern: '^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$' })),
+  language: s.maybe(s.string({ pattern: '^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$', description: 'a code such as "en"' })),
   prompt: s.maybe(s.string()),
   response_format: s.maybe(s.enum(...transcriptFormats)),
   temperature: s.maybe(s.number({ minimum: 0, maximum: 1 })),

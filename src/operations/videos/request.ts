@@ -35,7 +35,12 @@ const referred = <const K extends string>(key: K) =>
 export const videoBody = s.open({
   model: s.string({ minLength: 1, maxLength: 256 }),
   prompt: s.string({ minLength: 1, maxLength: MAX_PROMPT }),
-  seconds: s.maybe(s.either(s.integer({ minimum: 1, maximum: 3600 }), s.string({ pattern: '^[1-9]\\d{0,3}$' }))),
+  seconds: s.maybe(
+    s.either(
+      s.integer({ minimum: 1, maximum: 3600 }),
+      s.string({ pattern: '^[1-9]\\d{0,3}$', description: 'a number of seconds' }),
+    ),
+  ),
   size: s.maybe(s.enum(...videoSizes)),
   audio: s.maybe(s.boolean()),
   image: s.maybe(image),
