@@ -150,10 +150,10 @@ export class StreamEncoder implements Encoder {
   }
 
   /** The error ends the stream: without a finish reason clients consider the answer incomplete. */
-  /** Among events the error stands a second time, bare as from Google: `@google/genai` 1 and Go's client skip the event. */
   fail(error: GatewayError): string {
     this.#ex.meter.complete(true)
     const failure = geminiError(error)
+    // A second time, bare as from Google: `@google/genai` 1 and Go's client skip the event.
     return this.#last(failure) + (this.#framing === EVENTS ? JSON.stringify(failure) : '')
   }
 
