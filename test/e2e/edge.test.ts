@@ -68,7 +68,7 @@ const places: Record<string, (levels: number) => string> = {
   'messages[0].content': levels =>
     `{"model":"test","messages":[{"role":"user","content":${'['.repeat(levels - 3)}${']'.repeat(levels - 3)}}]}`,
   'tools[0].function.parameters': levels =>
-    `{${question},"tools":[{"type":"function","function":{"name":"f","parameters":${'{"a":'.repeat(levels - 5)}{}${'}'.repeat(levels - 5)}}}]}`,
+    `{${question},"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{},"a":${'{"a":'.repeat(levels - 6)}{}${'}'.repeat(levels - 6)}}}}]}`,
   'an unknown key': levels => `{${question},"x":${'[{"a":'.repeat((levels - 1) / 2)}1${'}]'.repeat((levels - 1) / 2)}}`,
 }
 
