@@ -91,7 +91,9 @@ t.test('gateways that share a Redis', { ...needsRedis, timeout: 120_000 }, async
     t.match(await health(one), [503, 'unhealthy', { connected: false, error: 'unavailable' }])
     t.equal((await fetch(`${one.url}/?skip=redis`)).status, 200)
     t.strictSame(await readiness(one), [200, { status: 'ready', redis: { connected: false, error: 'unavailable' } }])
-    t.match(await status(), { ready: true, redis: { connected: false, error: /ECONNREFUSED/ } })
+    t.match(await status(), { ready: true, redis: { connected: false } })
+    // The reason is that of the last try.
+    while (!JSON.stringify(await status()).includes('ECONNREFUSED')) await pause()
     t.match(await one.metrics(), /^gateway_redis_up 0$/m)
     await proxy.listen()
     while ((await health(one))[0] !== 200 || (await health(two))[0] !== 200) await pause()
