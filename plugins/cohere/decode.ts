@@ -21,7 +21,7 @@ import {
 } from '../../src/plugin.ts'
 import { Choice } from '../shared/chat-completions/choice.ts'
 import { Thinking } from '../shared/chat-completions/thinking.ts'
-import { idSuffix } from '../shared/id-suffix.ts'
+import { idSuffix } from '../shared/derived-ids.ts'
 import { stopEnding } from '../shared/stops.ts'
 import { named } from '../shared/tool-name.ts'
 

@@ -12,7 +12,7 @@ import {
   unseal,
 } from '../../src/plugin.ts'
 import { parsedSeal, replayDetails } from '../shared/chat-completions/reasoning-details.ts'
-import { hashedCallId } from '../shared/id-suffix.ts'
+import { hashedCallId } from '../shared/derived-ids.ts'
 import { shortName } from '../shared/tool-name.ts'
 
 /**

@@ -17,7 +17,7 @@ import {
   weigh,
 } from '../../../src/plugin.ts'
 import type { CallCount } from '../call-count.ts'
-import { idSuffix } from '../id-suffix.ts'
+import { idSuffix } from '../derived-ids.ts'
 import { Arguments } from './arguments.ts'
 
 interface StreamedCall {
