@@ -8,11 +8,11 @@ import {
   type Target,
   type WireRequest,
 } from '../../src/plugin.ts'
-import { ANY_JSON, otherInstruction } from '../shared/any-json.ts'
+import { ANY_JSON, nonObjectInstruction } from '../shared/any-json.ts'
 import { pricesHours } from '../shared/breakpoints.ts'
 import { type Block, isVisible, textBlock } from '../shared/claude/blocks.ts'
 import { beganWithThought, dropThoughts, openLoop } from '../shared/claude/loop.ts'
-import { isHoldable, strictSchema } from '../shared/claude/schema.ts'
+import { fitsStructuredOutputs, strictSchema } from '../shared/claude/schema.ts'
 import { cannotForce, isAdaptive, mustThink, type Thinking, thinkingOf } from '../shared/claude/thinking.ts'
 import { breakpointsIn, cacheMarkIn, checkBreakpoints, withoutHours } from './breakpoints.ts'
 import { BETA_HEADER } from './passed-betas.ts'
@@ -45,8 +45,9 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   const { response_format: format } = request
   if (format?.type === 'json_object') system.push(textBlock(ANY_JSON))
   const schema = mapping.supports.has('structured_outputs') ? answerSchema(request) : undefined
-  const isHeld = schema && format?.type === 'json_schema' && isHoldable(schema, format.json_schema.strict === true)
-  const instruction = schema ? !isHeld && schemaInstruction(schema) : otherInstruction(request)
+  const isHeld =
+    schema && format?.type === 'json_schema' && fitsStructuredOutputs(schema, format.json_schema.strict === true)
+  const instruction = schema ? !isHeld && schemaInstruction(schema) : nonObjectInstruction(request)
   if (instruction) system.push(textBlock(instruction))
   endTurns(turns, endsInAnswer(request.messages) && !thinking.on && !isAdaptive(mapping))
   checkBreakpoints(breakpointsIn(tools, system, turns))

@@ -128,7 +128,7 @@ function lower(sent: Json, limit: number | null | undefined): void {
   else delete sent.thinking
 }
 
-/** Thinking as the model takes it, whose client may assume another one: some take no budget, some take nothing else. */
+/** Fits thinking and effort to the model: clients may assume another one. Some models take no budget, some nothing else. */
 function fitThinking(sent: Json, input: Readonly<ChatRequest>, target: Target): void {
   const { mapping } = target
   const { type, budget_tokens: _, ...rest } = objectIn(sent.thinking)

@@ -1,8 +1,8 @@
 /** Tools and the tool choice; a structured answer may take the form of a forced tool. */
 import { type ChatRequest, errors, type Json, type Target, type Tool } from '../../src/plugin.ts'
-import { otherSchema } from '../shared/any-json.ts'
+import { nonObjectSchema } from '../shared/any-json.ts'
 import { wireSchemaOf } from '../shared/claude/property-names.ts'
-import { isHoldable, strictSchema } from '../shared/claude/schema.ts'
+import { fitsStructuredOutputs, strictSchema } from '../shared/claude/schema.ts'
 import { JSON_TOOL, toWireName } from '../shared/tool-name.ts'
 import { toolSchema } from '../shared/tool-schema.ts'
 
@@ -21,7 +21,9 @@ export const answerSchema = (request: Readonly<ChatRequest>): Json | undefined =
 
 /** The schema of an answer for which the request offers a tool whose input it is. */
 export const schemaByTool = (request: Readonly<ChatRequest> | undefined, { mapping }: Target): Json | undefined =>
-  request && !mapping.supports.has('structured_outputs') && !otherSchema(request) ? answerSchema(request) : undefined
+  request && !mapping.supports.has('structured_outputs') && !nonObjectSchema(request)
+    ? answerSchema(request)
+    : undefined
 
 /**
  * `tools` in the caller's order, so that a cached prefix stays valid, and `tool_choice`. Omits tools that the mapping
@@ -65,7 +67,7 @@ export const isForced = (choice: Json | undefined): boolean => choice?.type === 
 function functionTool(tool: Extract<Tool, { type: 'function' }>, canBeStrict: boolean, canDefer: boolean): Json {
   const { name, description, parameters, strict } = tool.function
   const { schema } = wireSchemaOf(parameters)
-  const isStrict = strict === true && canBeStrict && isHoldable(schema, true)
+  const isStrict = strict === true && canBeStrict && fitsStructuredOutputs(schema, true)
   return {
     name: toWireName(name),
     ...(description && { description }),

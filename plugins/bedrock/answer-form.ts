@@ -1,7 +1,7 @@
 /** How a model is made to answer in JSON: by a schema, by a tool whose input is the answer, or by an instruction. */
 import { type ChatRequest, type Json, type Mapping, schemaInstruction, wellFormed } from '../../src/plugin.ts'
 import { ANY_JSON } from '../shared/any-json.ts'
-import { isHoldable, strictSchema } from '../shared/claude/schema.ts'
+import { fitsStructuredOutputs, strictSchema } from '../shared/claude/schema.ts'
 import { familyOf } from './family.ts'
 
 interface AnswerForm {
@@ -25,7 +25,7 @@ export function answerFormOf(request: Readonly<ChatRequest>, mapping: Mapping, f
   const { name, description, strict } = format.json_schema
   const schema: Json = wellFormed(format.json_schema.schema)
   const { maker, takesSchemas } = familyOf(mapping)
-  const isHeld = maker !== 'anthropic' || isHoldable(schema, strict === true)
+  const isHeld = maker !== 'anthropic' || fitsStructuredOutputs(schema, strict === true)
   if (isHeld && takesSchemas && mapping.supports.has('structured_outputs')) {
     if (maker === 'anthropic') return { format: { type: 'json_schema', schema: strictSchema(schema) } }
     const jsonSchema = {

@@ -1,7 +1,7 @@
 /** `toolConfig`: tools and tool choice. */
 import { append, type ChatRequest, type Json, type Target, type Tool } from '../../src/plugin.ts'
 import { wireSchemaOf } from '../shared/claude/property-names.ts'
-import { isHoldable, strictSchema } from '../shared/claude/schema.ts'
+import { fitsStructuredOutputs, strictSchema } from '../shared/claude/schema.ts'
 import { cannotForce } from '../shared/claude/thinking.ts'
 import { JSON_TOOL, shortName } from '../shared/tool-name.ts'
 import { toolSchema } from '../shared/tool-schema.ts'
@@ -93,7 +93,7 @@ const SEARCH: Block = { systemTool: { name: 'nova_grounding' } }
 function functionTool(tool: Extract<Tool, { type: 'function' }>, canBeStrict: boolean, { maker }: Family): Block {
   const { name, description = '', parameters, strict } = tool.function
   const { schema } = wireSchemaOf(parameters)
-  const isStrict = strict === true && canBeStrict && isHoldable(schema, true)
+  const isStrict = strict === true && canBeStrict && fitsStructuredOutputs(schema, true)
   const json = isStrict ? strictSchema(schema) : maker === 'amazon' ? plainSchema(schema) : schema
   return toolSpec(shortName(name), description, json, isStrict)
 }

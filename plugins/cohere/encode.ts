@@ -9,7 +9,7 @@ import {
   type Target,
   type WireRequest,
 } from '../../src/plugin.ts'
-import { otherInstruction, otherSchema } from '../shared/any-json.ts'
+import { nonObjectInstruction, nonObjectSchema } from '../shared/any-json.ts'
 import { historyOf } from './history.ts'
 import { toolsOf } from './tools.ts'
 
@@ -24,7 +24,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   const thinking = thinkingOf(request, target.mapping)
   const format = formatOf(request)
   const tools = toolsOf(request, format !== undefined)
-  const instruction = otherInstruction(request)
+  const instruction = nonObjectInstruction(request)
   const asked: Message[] = instruction ? [{ role: 'system', content: instruction }] : []
   const { messages, documents } = historyOf([...asked, ...request.messages], target, {
     // The wire accepts no answer format beside documents, so documents then move into the messages.
@@ -60,7 +60,7 @@ const clamp = (value: number, low: number, high: number): number => Math.min(Mat
 function formatOf(request: Readonly<ChatRequest>): Json | undefined {
   const { response_format: format } = request
   if (format?.type !== 'json_schema') return format?.type === 'json_object' ? { type: 'json_object' } : undefined
-  if (otherSchema(request)) return undefined
+  if (nonObjectSchema(request)) return undefined
   return { type: 'json_object', json_schema: { type: 'object', ...(format.json_schema.schema as Json) } }
 }
 

@@ -1,6 +1,6 @@
 /** A chat request as a Responses request (docs/contributing/wire-sources.md#openai). */
 import { type ChatRequest, effortOf, errors, type Json, type Target, type WireRequest } from '../../src/plugin.ts'
-import { ANY_JSON, lacksWord, otherInstruction } from '../shared/any-json.ts'
+import { ANY_JSON, lacksWord, nonObjectInstruction, nonObjectSchema } from '../shared/any-json.ts'
 import { takesBreakpoints } from '../shared/breakpoints.ts'
 import { toolsOf } from './tools.ts'
 import { itemsOf } from './turns.ts'
@@ -61,7 +61,7 @@ function includesOf({ logprobs }: Readonly<ChatRequest>, reasons: boolean): Json
 /** The wire takes no empty input. */
 function inputItems(request: Readonly<ChatRequest>, target: Target): Json[] {
   const items = itemsOf(request.messages, target, takesBreakpoints(request, target.mapping))
-  const instruction = lacksWord(request) ? ANY_JSON : otherInstruction(request)
+  const instruction = lacksWord(request) ? ANY_JSON : nonObjectInstruction(request)
   if (instruction) items.unshift({ type: 'message', role: 'system', content: instruction })
   return items.length > 0 ? items : [{ type: 'message', role: 'user', content: '.' }]
 }
@@ -82,7 +82,7 @@ export function reasoningOf(request: Readonly<ChatRequest>, { mapping }: Target)
 
 function textSettingsOf(request: Readonly<ChatRequest>): Json | undefined {
   const { response_format: given, verbosity } = request
-  const format = otherInstruction(request) ? undefined : given
+  const format = nonObjectSchema(request) ? undefined : given
   if (verbosity == null && (format == null || format.type === 'text')) return undefined
   return {
     ...(format != null && format.type !== 'text' && { format: formatOf(format) }),

@@ -1,4 +1,4 @@
-/** Tool results of this wire: each follows its call, and they are text. OpenAI rejects others. */
+/** Tool results as OpenAI takes them: each is text, and follows its call. */
 import {
   type ContentPart,
   type Message,
@@ -6,7 +6,6 @@ import {
   resultWithErrorText,
   SHOWN_NEXT,
   shownFor,
-  type ToolCall,
 } from '../../src/plugin.ts'
 import { NO_RESULT } from '../shared/chat-completions/tool-results.ts'
 
@@ -45,7 +44,7 @@ export function withResultsOfCalls(messages: readonly Message[]): readonly Messa
       continue
     }
     out.push({ message })
-    for (const { id } of message.tool_calls ?? ([] as ToolCall[])) {
+    for (const { id } of message.tool_calls ?? []) {
       const result = { message: { role: 'tool', tool_call_id: id, content: NO_RESULT } as Message }
       open.set(id, result)
       out.push(result)

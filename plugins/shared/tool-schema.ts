@@ -52,7 +52,7 @@ function plainRoot(root: Json): Json {
   const properties = new Map<string, unknown>()
   const required = [...collect(root, root, properties, new Set())]
   const rules = ALTERNATIVES.filter(key => key in root).map(key => {
-    const parts = listIn(root[key]).map(part => ({ required: listIn(objectIn(named(part, root)).required) }))
+    const parts = listIn(root[key]).map(part => ({ required: listIn(objectIn(resolveRef(part, root)).required) }))
     return `${key}: ${JSON.stringify(parts)}`
   })
   for (const key of ['enum', 'not']) if (key in root) rules.push(`${key}: ${JSON.stringify(root[key])}`)
@@ -76,7 +76,7 @@ function collect(schema: unknown, root: Json, found: Map<string, unknown>, seen:
     for (const [name, value] of properties) if (!found.has(name)) found.set(name, value)
   }
   add(Object.entries(objectIn(schema.properties)))
-  for (const part of [named(schema, root), ...listIn(schema.allOf)])
+  for (const part of [resolveRef(schema, root), ...listIn(schema.allOf)])
     for (const name of collect(part, root, found, seen)) required.add(name)
   for (const key of ALTERNATIVES) {
     const forms = new Map<string, Map<string, unknown>>()
@@ -98,8 +98,8 @@ function collect(schema: unknown, root: Json, found: Map<string, unknown>, seen:
   return required
 }
 
-/** The definition that `schema` refers to, or the schema itself. */
-export function named(schema: unknown, root: Json): unknown {
+/** Returns the definition that `$ref` of `schema` names, or the schema itself. */
+export function resolveRef(schema: unknown, root: Json): unknown {
   if (objectIn(schema).$ref === '#') return root
   const path = textIn(objectIn(schema).$ref)?.match(/^#\/(\$defs|definitions)\/([^/]+)$/)
   return path ? objectIn(root[path[1]!])[path[2]!] : schema

@@ -1,6 +1,6 @@
 /** Converts JSON Schemas for structured outputs; unsupported keywords move to the description. */
 import { isObject, type Json, listIn, textIn } from '../../../src/plugin.ts'
-import { named } from '../tool-schema.ts'
+import { resolveRef } from '../tool-schema.ts'
 
 /** Keywords kept unchanged. */
 const KEPT = new Set(['$ref', '$schema', '$id', 'title', 'type', 'enum', 'const', 'default', 'required'])
@@ -63,10 +63,10 @@ function isObjectSchema({ type, properties }: Json): boolean {
 }
 
 /**
- * False for a schema that the wire refuses, since it is within itself or too complex, and, unless it is `strict`, for an object
- * of any members: closed, it would always be empty.
+ * Whether structured outputs take a schema. They refuse one that is recursive or too complex. Unless it is `strict`, an object
+ * of any members does not fit either: it would be closed, and always empty.
  */
-export function isHoldable(schema: Json, strict: boolean): boolean {
+export function fitsStructuredOutputs(schema: Json, strict: boolean): boolean {
   const above = new Set<Json>()
   const seen = new Set<Json>()
   let optional = 0
@@ -85,7 +85,7 @@ export function isHoldable(schema: Json, strict: boolean): boolean {
     const { properties, items, additionalProperties: others, allOf, anyOf, oneOf } = value
     const isFit =
       [isObject(properties) && Object.values(properties), items, others, allOf, anyOf, oneOf].every(visit) &&
-      (value.$ref === undefined || visit(named(value, schema)))
+      (value.$ref === undefined || visit(resolveRef(value, schema)))
     above.delete(value)
     return isFit
   }
