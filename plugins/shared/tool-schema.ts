@@ -49,10 +49,9 @@ function withItems(value: unknown, isMap = false): unknown {
 }
 
 function plainRoot(root: Json): Json {
-  const properties = new Map<string, unknown>()
-  const required = [...collect(root, root, properties, new Set())]
+  const { properties, required } = membersOf(root)
   const rules = ALTERNATIVES.filter(key => key in root).map(key => {
-    const parts = listIn(root[key]).map(part => ({ required: listIn(objectIn(resolveRef(part, root)).required) }))
+    const parts = listIn(root[key]).map(part => ({ required: requiredBy(part, root) }))
     return `${key}: ${JSON.stringify(parts)}`
   })
   for (const key of ['enum', 'not']) if (key in root) rules.push(`${key}: ${JSON.stringify(root[key])}`)
@@ -61,42 +60,44 @@ function plainRoot(root: Json): Json {
   return Object.fromEntries<unknown>([
     ['type', textIn(root.type) ?? 'object'],
     ['properties', Object.fromEntries(properties)],
-    ...(required.length > 0 ? [['required', required] as const] : []),
+    ...(required.size > 0 ? [['required', [...required]] as const] : []),
     ...(description ? [['description', description] as const] : []),
     ...Object.entries(root).filter(([key]) => !own.includes(key)),
   ])
 }
 
-/** Adds the properties that an object of `schema` may have to `found`. Returns those that it must have. */
-function collect(schema: unknown, root: Json, found: Map<string, unknown>, seen: Set<Json>): Set<unknown> {
-  if (!isObject(schema) || seen.has(schema) || seen.size >= MAX_PARTS) return new Set()
-  seen.add(schema)
-  const required = new Set(listIn(schema.required))
-  const add = (properties: Iterable<[string, unknown]>) => {
-    for (const [name, value] of properties) if (!found.has(name)) found.set(name, value)
+/**
+ * Returns the properties that an object of `root` may have, and the names of those that it must have. A property that only
+ * alternatives have is any of their forms. Takes time in proportion to the size of `root`.
+ */
+function membersOf(root: Json): { properties: [name: string, value: unknown][]; required: Set<unknown> } {
+  const sure = new Map<string, unknown>()
+  const forms = new Map<string, Map<string, unknown>>()
+  const required = new Set<unknown>()
+  const seen = new Set<Json>()
+  const visit = (schema: unknown, isSure: boolean): void => {
+    if (!isObject(schema) || seen.has(schema) || seen.size >= MAX_PARTS) return
+    seen.add(schema)
+    for (const [name, value] of Object.entries(objectIn(schema.properties))) {
+      if (!isSure) forms.set(name, (forms.get(name) ?? new Map<string, unknown>()).set(JSON.stringify(value), value))
+      else if (!sure.has(name)) sure.set(name, value)
+    }
+    if (isSure) for (const name of listIn(schema.required)) required.add(name)
+    for (const part of [resolveRef(schema, root), ...listIn(schema.allOf)]) visit(part, isSure)
+    for (const key of ALTERNATIVES) {
+      const parts = listIn(schema[key])
+      const needs = parts.map(part => new Set(requiredBy(part, root)))
+      if (isSure) for (const name of needs[0] ?? []) if (needs.every(needed => needed.has(name))) required.add(name)
+      for (const part of parts) visit(part, false)
+    }
   }
-  add(Object.entries(objectIn(schema.properties)))
-  for (const part of [resolveRef(schema, root), ...listIn(schema.allOf)])
-    for (const name of collect(part, root, found, seen)) required.add(name)
-  for (const key of ALTERNATIVES) {
-    const forms = new Map<string, Map<string, unknown>>()
-    const needs = listIn(schema[key]).map(part => {
-      const properties = new Map<string, unknown>()
-      const needed = collect(part, root, properties, seen)
-      for (const [name, value] of properties)
-        forms.set(name, (forms.get(name) ?? new Map<string, unknown>()).set(JSON.stringify(value), value))
-      return needed
-    })
-    for (const name of needs[0] ?? []) if (needs.every(needed => needed.has(name))) required.add(name)
-    add(
-      [...forms].map(([name, values]) => [
-        name,
-        values.size > 1 ? { anyOf: [...values.values()] } : [...values.values()][0],
-      ]),
-    )
-  }
-  return required
+  visit(root, true)
+  for (const [name, values] of forms)
+    if (!sure.has(name)) sure.set(name, values.size > 1 ? { anyOf: [...values.values()] } : [...values.values()][0])
+  return { properties: [...sure], required }
 }
+
+const requiredBy = (part: unknown, root: Json): readonly unknown[] => listIn(objectIn(resolveRef(part, root)).required)
 
 /** Returns the definition that `$ref` of `schema` names, or the schema itself. */
 export function resolveRef(schema: unknown, root: Json): unknown {

@@ -261,6 +261,13 @@ t.test('schemas of tools take time in proportion to their parts, whatever these 
     ['names that are cut alike', count => ({ properties: members(count, at => `${'a'.repeat(70)}${alike(at)}`) })],
     ['alternatives', count => ({ oneOf: many(count, at => ({ properties: { a: { const: at } }, required: ['a'] })) })],
     ['lists', count => ({ properties: { a: { anyOf: many(count, () => ({ type: 'array' })) } } })],
+    [
+      'properties within more and more alternatives',
+      count =>
+        many(count / 100, () => 0).reduce<Json>(schema => ({ anyOf: [schema] }), {
+          properties: members(count, at => `p${at}`),
+        }),
+    ],
   ]
   for (const [says, schema] of rows) {
     const timed = (count: number) => () => {
