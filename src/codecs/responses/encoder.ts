@@ -101,7 +101,7 @@ export class WholeEncoder implements Encoder {
   fail(): undefined {}
 }
 
-/** OpenAI streams that a prompt is too long, in place of a 400, and its agents shorten their history for nothing else. */
+/** Streams that a prompt is too long, as OpenAI does in place of a 400: its agents shorten their history for nothing else. */
 export function streamedError(error: GatewayError, ex: Exchange): ErrorAnswer | undefined {
   if (!ex.streaming || !isOverflow(error)) return undefined
   // It is not stored.
