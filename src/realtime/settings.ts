@@ -112,6 +112,8 @@ export function changed(
   checkSettings(wanted, context, 'session')
   const session: Json = { ...wanted }
   if (wanted.model !== undefined) session.model = context.target.mapping.externalId
+  // OpenAI's agents ask for traces by default: they get none, as `session.updated` says.
+  if (wanted.tracing != null) session.tracing = null
   const { input, output } = audioOf(wanted)
   const audio: { input: Json; output: Json } = { input: { ...input }, output: { ...output } }
   const change: { -readonly [Name in keyof Settings]?: Settings[Name] } = {}
@@ -182,8 +184,8 @@ export function checkSettings(wanted: Readonly<Json>, context: SettingsContext, 
   if (wanted.prompt != null) {
     throw new EventError('prompt_not_supported', 'Stored prompts are not supported: send instructions.', `${at}.prompt`)
   }
-  if (wanted.tracing != null) {
-    throw new EventError('unsupported_parameter', 'Traces are not supported: send null.', `${at}.tracing`)
+  if (wanted.tracing != null && at === 'response') {
+    throw new EventError('unsupported_parameter', 'Traces are not supported: leave it out.', `${at}.tracing`)
   }
 }
 

@@ -253,7 +253,7 @@ t.test('events that would cost past our prices, or change what is fixed, never r
     ['model_locked', update({ type: 'realtime', model: 'scribe' })],
     ['tool_type_not_supported', update({ tools: [{ type: 'mcp', server_label: 'x', connector_id: 'c' }] })],
     ['prompt_not_supported', update({ prompt: { id: 'p' } })],
-    ['unsupported_parameter', update({ tracing: 'auto' })],
+    ['unsupported_parameter', { type: 'response.create', response: { tracing: 'auto' } }],
     ['unsupported_parameter', update({ web_search: true })],
     [
       'unsupported_parameter',
@@ -290,10 +290,14 @@ t.test('events that would cost past our prices, or change what is fixed, never r
   t.match(await client.until('session.updated'), {
     session: { audio: { input: { transcription: { model: 'scribe' } } } },
   })
+  // OpenAI's agents ask for traces by default, and end with an error.
+  client.send(update({ type: 'realtime', tracing: 'auto' }))
+  t.match(await client.until('session.updated', 'error'), { session: { tracing: null } })
   t.match(provider.last().got, [
     { type: 'input_audio_buffer.clear' },
     { session: { model: 'rt-1', audio: { input: { transcription: { model: 'scribe-1' } } } } },
     { session: { audio: { input: { turn_detection: null } } } },
+    { session: { type: 'realtime', tracing: null } },
   ])
   await client.end()
 })
