@@ -418,7 +418,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   media: 680,
   metering: 905,
   oauth: 1030,
-  openapi: 2600,
+  openapi: 2510,
   operations: 4100,
   policy: 690,
   realtime: 2280,

@@ -85,6 +85,19 @@ export interface Row {
   readonly needs?: 'realtime'
 }
 
+/** Answers of an operation that succeeds with JSON, or with the events of a stream. */
+export const answered = (
+  description: string,
+  schema: Schema<unknown>,
+  { stream, ...more }: Pick<Answer, 'example' | 'links'> & { readonly stream?: Schema<unknown> } = {},
+): Row['answers'] => ({
+  200: {
+    description,
+    content: { 'application/json': schema, ...(stream && { 'text/event-stream': stream }) },
+    ...more,
+  },
+})
+
 /** Rows by method and path, as `src/endpoints` has them. */
 export type Rows = Readonly<Record<string, Row>>
 
@@ -105,3 +118,6 @@ export const orNull = <T>(schema: Schema<T>): Schema<T | null> => ({ json: { any
 export const constant = <const T>(value: T): Schema<T> => ({ json: { const: value } })
 /** Bytes that are no JSON. */
 export const binary: Schema<Buffer> = { json: { type: 'string', format: 'binary' } }
+/** An image of one pixel, for examples. */
+export const PIXEL =
+  'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='

@@ -1,6 +1,6 @@
 /** The key, sessions of end users, realtime secrets, and the gateway itself. */
 import { s } from '../../core/schema.ts'
-import { constant, named, orNull, type Rows } from '../row.ts'
+import { answered, constant, named, orNull, type Rows } from '../row.ts'
 
 const usd = s.string({ description: 'USD, as a decimal.' })
 const time = s.string({ format: 'date-time' })
@@ -110,7 +110,7 @@ export const account: Rows = {
     tag: 'Account',
     summary: 'Read what the key has spent and may spend',
     description: 'Only for regular keys.',
-    answers: { 200: { description: 'The status of the key.', content: { 'application/json': keyStatus } } },
+    answers: answered('The status of the key.', keyStatus),
   },
   'POST /v1/sessions': {
     id: 'createSession',
@@ -128,7 +128,7 @@ export const account: Rows = {
         },
       },
     },
-    answers: { 200: { description: 'The session.', content: { 'application/json': session } } },
+    answers: answered('The session.', session),
   },
   'GET /v1/realtime': {
     id: 'openRealtimeSession',
@@ -141,7 +141,7 @@ export const account: Rows = {
         schema: { type: 'string', maxLength: 256 },
         example: 'demo-realtime',
       },
-      intent: { description: '`transcription` for a session that transcribes.', schema: { type: 'string' } },
+      intent: { description: '`transcription` for a session that transcribes.' },
     },
     answers: { 101: { description: 'The connection is a WebSocket.' } },
     also: [426],
@@ -161,7 +161,7 @@ export const account: Rows = {
         },
       },
     },
-    answers: { 200: { description: 'The secret.', content: { 'application/json': secret } } },
+    answers: answered('The secret.', secret),
     needs: 'realtime',
   },
 }

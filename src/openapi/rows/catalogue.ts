@@ -1,6 +1,6 @@
 /** The catalogue, in the forms of three wires. */
 import { s } from '../../core/schema.ts'
-import { constant, named, orNull, type Parameter, type Rows } from '../row.ts'
+import { answered, constant, named, orNull, type Rows } from '../row.ts'
 
 const text = s.optional(s.string())
 const number = s.optional(s.number())
@@ -129,13 +129,12 @@ const messagesList = s.open({
 })
 const list = named('ModelList', s.open({ object: constant('list'), data: s.array(model) }))
 
-const choice = (description: string): Parameter => ({ description, schema: { type: 'string' } })
 const query = {
-  include_restricted: choice('Also lists what the rules of the organization keep from the key.'),
-  include_deactivated: choice('Also lists models that are deactivated.'),
-  exclude_deprecated: choice('Leaves deprecated models out.'),
-  no_training: choice('Lists only providers that do not train on what they are sent.'),
-  mapped: choice('Lists an entry for each offer of a provider, by its own id.'),
+  include_restricted: { description: 'Also lists what the rules of the organization keep from the key.' },
+  include_deactivated: { description: 'Also lists models that are deactivated.' },
+  exclude_deprecated: { description: 'Leaves deprecated models out.' },
+  no_training: { description: 'Lists only providers that do not train on what they are sent.' },
+  mapped: { description: 'Lists an entry for each offer of a provider, by its own id.' },
 }
 const headers = {
   'anthropic-version': { description: "Asks for the form of Anthropic's clients." },
@@ -153,9 +152,7 @@ export const catalogue: Rows = {
     query,
     errors: 'CatalogueError',
     isPublic: true,
-    answers: {
-      200: { description: 'The models.', content: { 'application/json': s.either(list, messagesList, googleList) } },
-    },
+    answers: answered('The models.', s.either(list, messagesList, googleList)),
   },
   'GET /v1/models/{+model}': {
     id: 'getModel',
@@ -167,8 +164,6 @@ export const catalogue: Rows = {
     path: { model: { description: 'The id of a model, an alias, or an offer.', example: 'demo' } },
     errors: 'CatalogueError',
     isPublic: true,
-    answers: {
-      200: { description: 'The model.', content: { 'application/json': s.either(model, messagesModel, googleModel) } },
-    },
+    answers: answered('The model.', s.either(model, messagesModel, googleModel)),
   },
 }

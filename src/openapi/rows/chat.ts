@@ -1,7 +1,7 @@
 /** Chat completions and their legacy form. */
 import { s } from '../../core/schema.ts'
 import { error } from '../error-bodies.ts'
-import { constant, named, orNull, type Rows } from '../row.ts'
+import { answered, constant, named, orNull, PIXEL, type Rows } from '../row.ts'
 import { metadata, usage } from './accounting.ts'
 
 const text = s.optional(orNull(s.string()))
@@ -29,7 +29,7 @@ const lists = {
   content_before_tool_calls: s.optional(s.boolean()),
   phase: s.optional(s.enum('commentary', 'final_answer')),
 }
-const answered = named(
+const answerMessage = named(
   'ChatAnswerMessage',
   s.open({
     role: constant('assistant'),
@@ -61,7 +61,7 @@ const completion = named(
   s.open({
     ...head,
     object: constant('chat.completion'),
-    choices: s.array(s.open({ index: s.integer(), message: answered, logprobs, finish_reason: reason })),
+    choices: s.array(s.open({ index: s.integer(), message: answerMessage, logprobs, finish_reason: reason })),
     usage,
     metadata,
   }),
@@ -173,9 +173,7 @@ export const chat: Rows = {
                 { type: 'text', text: 'What is this?' },
                 {
                   type: 'image_url',
-                  image_url: {
-                    url: 'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
-                  },
+                  image_url: { url: PIXEL },
                 },
               ],
             },
@@ -183,28 +181,25 @@ export const chat: Rows = {
         },
       },
     },
-    answers: {
-      200: {
-        description: `The answer. ${STREAM}`,
-        content: { 'application/json': completion, 'text/event-stream': s.either(chunk, error) },
-        example: {
-          id: 'chatcmpl-01JD',
-          object: 'chat.completion',
-          created: 1_795_000_000,
-          model: 'demo',
-          choices: [{ index: 0, message: { role: 'assistant', content: 'Hello!' }, finish_reason: 'stop' }],
-          usage: { prompt_tokens: 8, completion_tokens: 2, total_tokens: 10, cost: 0 },
-          metadata: {
-            request_id: 'req_01JD',
-            requested_model: 'demo',
-            requested_provider: null,
-            used_model: 'demo',
-            used_provider: 'demo',
-            underlying_used_model: 'demo',
-          },
+    answers: answered(`The answer. ${STREAM}`, completion, {
+      stream: s.either(chunk, error),
+      example: {
+        id: 'chatcmpl-01JD',
+        object: 'chat.completion',
+        created: 1_795_000_000,
+        model: 'demo',
+        choices: [{ index: 0, message: { role: 'assistant', content: 'Hello!' }, finish_reason: 'stop' }],
+        usage: { prompt_tokens: 8, completion_tokens: 2, total_tokens: 10, cost: 0 },
+        metadata: {
+          request_id: 'req_01JD',
+          requested_model: 'demo',
+          requested_provider: null,
+          used_model: 'demo',
+          used_provider: 'demo',
+          underlying_used_model: 'demo',
         },
       },
-    },
+    }),
   },
   'POST /v1/completions': {
     id: 'createCompletion',
@@ -215,11 +210,6 @@ export const chat: Rows = {
       whole: { summary: 'A whole answer', value: { model: 'demo', prompt: 'Once upon a time', max_tokens: 32 } },
       streamed: { summary: 'A streamed answer', value: { model: 'demo', prompt: 'Once upon a time', stream: true } },
     },
-    answers: {
-      200: {
-        description: `The completions. ${STREAM}`,
-        content: { 'application/json': textCompletion, 'text/event-stream': s.either(textChunk, error) },
-      },
-    },
+    answers: answered(`The completions. ${STREAM}`, textCompletion, { stream: s.either(textChunk, error) }),
   },
 }

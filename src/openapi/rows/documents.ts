@@ -1,7 +1,7 @@
 /** Embeddings, moderation, OCR, rerank and typed decisions. */
 import { s } from '../../core/schema.ts'
 import { categories } from '../../operations/moderations/request.ts'
-import { constant, named, orNull, type Row, type Rows } from '../row.ts'
+import { answered, constant, named, orNull, PIXEL, type Row, type Rows } from '../row.ts'
 
 const embeddings = named(
   'Embeddings',
@@ -79,7 +79,7 @@ const rerankRow: Omit<Row, 'id' | 'summary'> = {
       value: { model: 'demo-rerank', query: 'cats purr', documents: ['dogs bark', 'where cats purr'], top_n: 1 },
     },
   },
-  answers: { 200: { description: 'The documents, best first.', content: { 'application/json': rerank } } },
+  answers: answered('The documents, best first.', rerank),
 }
 
 /** Rows by method and path. */
@@ -96,18 +96,14 @@ export const documents: Rows = {
         value: { model: 'demo-embed', input: ['A cat purrs.', 'A dog barks.'], encoding_format: 'base64' },
       },
     },
-    answers: {
-      200: {
-        description: 'A vector for each input.',
-        content: { 'application/json': embeddings },
-        example: {
-          object: 'list',
-          data: [{ object: 'embedding', index: 0, embedding: [0.5, -0.25] }],
-          model: 'demo-embed',
-          usage: { prompt_tokens: 4, total_tokens: 4 },
-        },
+    answers: answered('A vector for each input.', embeddings, {
+      example: {
+        object: 'list',
+        data: [{ object: 'embedding', index: 0, embedding: [0.5, -0.25] }],
+        model: 'demo-embed',
+        usage: { prompt_tokens: 4, total_tokens: 4 },
       },
-    },
+    }),
   },
   'POST /v1/moderations': {
     id: 'createModeration',
@@ -115,7 +111,7 @@ export const documents: Rows = {
     summary: 'Classify texts and images',
     body: 'ModerationRequest',
     examples: { text: { summary: 'A text', value: { model: 'demo-moderation', input: 'A peaceful text.' } } },
-    answers: { 200: { description: 'A result for each input.', content: { 'application/json': moderation } } },
+    answers: answered('A result for each input.', moderation),
   },
   'POST /v1/ocr': {
     id: 'recognizeDocument',
@@ -129,13 +125,12 @@ export const documents: Rows = {
           model: 'demo-ocr',
           document: {
             type: 'image_url',
-            image_url:
-              'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+            image_url: PIXEL,
           },
         },
       },
     },
-    answers: { 200: { description: 'The pages.', content: { 'application/json': ocr } } },
+    answers: answered('The pages.', ocr),
   },
   'POST /v1/rerank': { ...rerankRow, id: 'rerankDocuments', summary: 'Order documents by a query' },
   'POST /v2/rerank': { ...rerankRow, id: 'rerankDocumentsV2', summary: "Order documents, for Cohere's clients" },
@@ -161,6 +156,6 @@ export const documents: Rows = {
         },
       },
     },
-    answers: { 200: { description: 'An answer for each question.', content: { 'application/json': decision } } },
+    answers: answered('An answer for each question.', decision),
   },
 }

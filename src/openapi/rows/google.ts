@@ -1,7 +1,7 @@
 /** Google's API below `/v1beta`, and its methods below `/v1`. */
 import { s } from '../../core/schema.ts'
 import { googleError } from '../error-bodies.ts'
-import { named, orNull, type Row, type Rows } from '../row.ts'
+import { answered, named, orNull, type Row, type Rows } from '../row.ts'
 import { metadata } from './accounting.ts'
 import { googleModel } from './catalogue.ts'
 
@@ -49,13 +49,7 @@ const counted = { usageMetadata: usage, gateway: metadata }
 
 const model = { description: 'A model by its id, an alias, or with its provider before it.', example: 'demo' }
 const vectors = { ...model, example: 'demo-embed' }
-const alt = {
-  alt: {
-    description: '`sse` for server-sent events; a JSON array otherwise.',
-    schema: { type: 'string' },
-    example: 'sse',
-  },
-}
+const alt = { alt: { description: '`sse` for server-sent events; a JSON array otherwise.', example: 'sse' } }
 const common = { tag: 'Google', errors: 'GoogleError' } as const
 const ask = { contents: [{ role: 'user', parts: [{ text: 'Say hello in one word.' }] }] }
 const embed = (text: string) => ({ content: { parts: [{ text }] } })
@@ -68,7 +62,7 @@ const methods: Readonly<Record<string, Row>> = {
     path: { model },
     body: 'GenerateContentRequest',
     examples: { whole: { summary: 'A question', value: ask } },
-    answers: { 200: { description: 'The answer.', content: { 'application/json': answer } } },
+    answers: answered('The answer.', answer),
   },
   streamGenerateContent: {
     ...common,
@@ -95,12 +89,7 @@ const methods: Readonly<Record<string, Row>> = {
     path: { model },
     body: 'CountTokensRequest',
     examples: { count: { summary: 'A question', value: ask } },
-    answers: {
-      200: {
-        description: 'The number of tokens.',
-        content: { 'application/json': named('GoogleTokenCount', s.open({ totalTokens: s.integer() })) },
-      },
-    },
+    answers: answered('The number of tokens.', named('GoogleTokenCount', s.open({ totalTokens: s.integer() }))),
   },
   embedContent: {
     ...common,
@@ -109,12 +98,7 @@ const methods: Readonly<Record<string, Row>> = {
     path: { model: vectors },
     body: 'EmbedContentRequest',
     examples: { one: { summary: 'One text', value: embed('A cat purrs.') } },
-    answers: {
-      200: {
-        description: 'The vector.',
-        content: { 'application/json': named('EmbedContentResponse', s.open({ embedding, ...counted })) },
-      },
-    },
+    answers: answered('The vector.', named('EmbedContentResponse', s.open({ embedding, ...counted }))),
   },
   batchEmbedContents: {
     ...common,
@@ -125,17 +109,10 @@ const methods: Readonly<Record<string, Row>> = {
     examples: {
       two: { summary: 'Two texts', value: { requests: [embed('A cat purrs.'), embed('A dog barks.')] } },
     },
-    answers: {
-      200: {
-        description: 'The vectors.',
-        content: {
-          'application/json': named(
-            'BatchEmbedContentsResponse',
-            s.open({ embeddings: s.array(embedding), ...counted }),
-          ),
-        },
-      },
-    },
+    answers: answered(
+      'The vectors.',
+      named('BatchEmbedContentsResponse', s.open({ embeddings: s.array(embedding), ...counted })),
+    ),
   },
 }
 
@@ -155,19 +132,12 @@ export const google: Rows = {
     summary: "List the models, in the form of Google's clients",
     query: {
       pageSize: { description: 'The most models of a page.', schema: { type: 'integer', minimum: 1, maximum: 1000 } },
-      pageToken: { description: 'The `nextPageToken` of the page before.', schema: { type: 'string' } },
+      pageToken: { description: 'The `nextPageToken` of the page before.' },
     },
-    answers: {
-      200: {
-        description: 'A page of models.',
-        content: {
-          'application/json': named(
-            'GoogleModelList',
-            s.open({ models: s.array(googleModel), nextPageToken: s.optional(s.string()) }),
-          ),
-        },
-      },
-    },
+    answers: answered(
+      'A page of models.',
+      named('GoogleModelList', s.open({ models: s.array(googleModel), nextPageToken: s.optional(s.string()) })),
+    ),
   },
   'GET /v1beta/models/{+model}': {
     ...common,
@@ -175,6 +145,6 @@ export const google: Rows = {
     id: 'getGoogleModel',
     summary: "Read a model, in the form of Google's clients",
     path: { model },
-    answers: { 200: { description: 'The model.', content: { 'application/json': googleModel } } },
+    answers: answered('The model.', googleModel),
   },
 }

@@ -19,5 +19,5 @@ export const cursor: Readonly<Record<string, Parameter>> = {
     schema: { type: 'integer', minimum: 1, maximum: 100, default: 20 },
   },
   order: { description: 'Newest first, or oldest first.', schema: { enum: ['asc', 'desc'], default: 'desc' } },
-  after: { description: 'The id of the entry before the page.', schema: { type: 'string' } },
+  after: { description: 'The id of the entry before the page.' },
 }

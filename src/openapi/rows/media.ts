@@ -1,7 +1,7 @@
 /** Images, audio and videos. */
 import { type Schema, s } from '../../core/schema.ts'
 import { imageEditForm } from '../../operations/images/request.ts'
-import { binary, constant, named, orNull, type Rows } from '../row.ts'
+import { answered, binary, constant, named, orNull, PIXEL, type Rows } from '../row.ts'
 import { costDetails } from './accounting.ts'
 import { cursor, listOf } from './lists.ts'
 
@@ -131,8 +131,6 @@ const film = {
 }
 /** A WAV file of 8 ms whose bytes are ASCII, so that JSON can hold them. */
 const WAV = `RIFFd\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0@\x1f\0\0@\x1f\0\0\x01\0\x08\0data@\0\0\0${'@'.repeat(64)}`
-const PIXEL =
-  'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
 /** Rows by method and path. */
 export const media: Rows = {
@@ -145,12 +143,9 @@ export const media: Rows = {
       whole: { summary: 'An image', value: { model: 'demo-image', prompt: 'A red square' } },
       streamed: { summary: 'A streamed image', value: { model: 'demo-image', prompt: 'A red square', stream: true } },
     },
-    answers: {
-      200: {
-        description: 'The images, in base64. With `stream: true`: server-sent events.',
-        content: { 'application/json': images, 'text/event-stream': imageEvents('image_generation') },
-      },
-    },
+    answers: answered('The images, in base64. With `stream: true`: server-sent events.', images, {
+      stream: imageEvents('image_generation'),
+    }),
   },
   'POST /v1/images/edits': {
     id: 'editImage',
@@ -165,12 +160,9 @@ export const media: Rows = {
         value: { model: 'demo-image', prompt: 'Make it red', images: [{ image_url: PIXEL }] },
       },
     },
-    answers: {
-      200: {
-        description: 'The images, in base64. With `stream: true`: server-sent events.',
-        content: { 'application/json': images, 'text/event-stream': imageEvents('image_edit') },
-      },
-    },
+    answers: answered('The images, in base64. With `stream: true`: server-sent events.', images, {
+      stream: imageEvents('image_edit'),
+    }),
   },
   'POST /v1/audio/speech': {
     id: 'createSpeech',
@@ -239,44 +231,31 @@ export const media: Rows = {
         value: { model: 'demo-video', prompt: 'It turns', seconds: '4', image: { image_url: PIXEL } },
       },
     },
-    answers: {
-      200: {
-        description: 'The job.',
-        content: { 'application/json': video },
-        links: ['getVideo', 'downloadVideo', 'deleteVideo'],
-      },
-    },
+    answers: answered('The job.', video, { links: ['getVideo', 'downloadVideo', 'deleteVideo'] }),
   },
   'GET /v1/videos': {
     id: 'listVideos',
     tag: 'Videos',
     summary: 'List the videos of the project',
     query: cursor,
-    answers: { 200: { description: 'Videos.', content: { 'application/json': named('VideoList', listOf(video)) } } },
+    answers: answered('Videos.', named('VideoList', listOf(video))),
   },
   'GET /v1/videos/{id}': {
     id: 'getVideo',
     tag: 'Videos',
     summary: 'Read a video',
     path: one,
-    answers: { 200: { description: 'The video.', content: { 'application/json': video } } },
+    answers: answered('The video.', video),
   },
   'DELETE /v1/videos/{id}': {
     id: 'deleteVideo',
     tag: 'Videos',
     summary: 'Cancel a video that is being made, or remove it',
     path: one,
-    answers: {
-      200: {
-        description: 'The canceled video, or a note that it is removed.',
-        content: {
-          'application/json': s.either(
-            video,
-            s.open({ id: s.string(), object: constant('video.deleted'), deleted: constant(true) }),
-          ),
-        },
-      },
-    },
+    answers: answered(
+      'The canceled video, or a note that it is removed.',
+      s.either(video, s.open({ id: s.string(), object: constant('video.deleted'), deleted: constant(true) })),
+    ),
   },
   'GET /v1/videos/{id}/content': {
     id: 'downloadVideo',
@@ -284,7 +263,7 @@ export const media: Rows = {
     summary: 'Download the film of a video',
     path: one,
     headers: range,
-    query: { variant: { description: 'Only `video` is kept.', schema: { type: 'string' }, example: 'video' } },
+    query: { variant: { description: 'Only `video` is kept.', example: 'video' } },
     answers: film,
     also: [416, 502],
   },

@@ -1,7 +1,7 @@
 /** Anthropic's Messages API. */
 import { s } from '../../core/schema.ts'
 import { messagesError } from '../error-bodies.ts'
-import { constant, named, orNull, type Rows } from '../row.ts'
+import { answered, constant, named, orNull, type Rows } from '../row.ts'
 import { metadata } from './accounting.ts'
 
 const count = s.optional(s.integer())
@@ -109,10 +109,11 @@ export const messages: Rows = {
         },
       },
     },
-    answers: {
-      200: {
-        description: 'The answer. With `stream: true`: server-sent events, the last of which is `message_stop`.',
-        content: { 'application/json': message, 'text/event-stream': event },
+    answers: answered(
+      'The answer. With `stream: true`: server-sent events, the last of which is `message_stop`.',
+      message,
+      {
+        stream: event,
         example: {
           id: 'msg_01JD',
           type: 'message',
@@ -124,7 +125,7 @@ export const messages: Rows = {
           usage: { input_tokens: 8, output_tokens: 2, cost: 0 },
         },
       },
-    },
+    ),
   },
   'POST /v1/messages/count_tokens': {
     id: 'countMessageTokens',
@@ -134,12 +135,8 @@ export const messages: Rows = {
     body: 'MessagesCountRequest',
     errors: 'MessagesError',
     examples: { count: { summary: 'A conversation', value: { model: 'demo', messages: hello } } },
-    answers: {
-      200: {
-        description: 'The number of tokens.',
-        content: { 'application/json': named('MessagesTokenCount', s.open({ input_tokens: s.integer() })) },
-        example: { input_tokens: 8 },
-      },
-    },
+    answers: answered('The number of tokens.', named('MessagesTokenCount', s.open({ input_tokens: s.integer() })), {
+      example: { input_tokens: 8 },
+    }),
   },
 }

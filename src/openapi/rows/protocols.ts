@@ -1,7 +1,7 @@
 /** The AI SDK's gateway protocol, and MCP with its authorization server. */
 import { s } from '../../core/schema.ts'
 import { registration } from '../../oauth/register.ts'
-import { constant, named, orNull, type Row, type Rows } from '../row.ts'
+import { answered, constant, named, orNull, type Row, type Rows } from '../row.ts'
 
 const finish = {
   finishReason: s.either(s.string(), s.open({ unified: s.string() })),
@@ -48,7 +48,7 @@ const credits: Omit<Row, 'id'> = {
   tag: 'AI SDK',
   summary: 'Read the credits of the organization',
   errors: 'AiSdkError',
-  answers: { 200: { description: 'Balance and lifetime spending in USD.', content: { 'application/json': balance } } },
+  answers: answered('Balance and lifetime spending in USD.', balance),
 }
 
 const language: Omit<Row, 'id'> = {
@@ -67,12 +67,7 @@ const language: Omit<Row, 'id'> = {
       value: { prompt: [{ role: 'user', content: [{ type: 'text', text: 'Say hello in one word.' }] }] },
     },
   },
-  answers: {
-    200: {
-      description: 'The result, or a stream of parts that ends with `data: [DONE]`.',
-      content: { 'application/json': result, 'text/event-stream': part },
-    },
-  },
+  answers: answered('The result, or a stream of parts that ends with `data: [DONE]`.', result, { stream: part }),
 }
 
 const aiSdk = Object.fromEntries(
@@ -87,7 +82,7 @@ const aiSdk = Object.fromEntries(
           tag: 'AI SDK',
           summary: 'List the models of the AI SDK',
           errors: 'AiSdkError',
-          answers: { 200: { description: 'The models.', content: { 'application/json': models } } },
+          answers: answered('The models.', models),
         },
       ],
       [`GET ${prefix}/credits`, { ...credits, id: `getCredits${version}` }],
@@ -132,7 +127,7 @@ const metadata = (kind: 'protected-resource' | 'authorization-server', name: str
     ...hint,
     id: `get${name}Metadata${suffix}`,
     summary: kind === 'protected-resource' ? 'Read what protects the MCP server' : 'Read how to sign in',
-    answers: { 200: { description: 'The metadata.', content: { 'application/json': schema } } },
+    answers: answered('The metadata.', schema),
   })
   return { [`GET /.well-known/oauth-${kind}`]: row(''), [`GET /.well-known/oauth-${kind}/mcp`]: row('Mcp') }
 }
@@ -191,14 +186,14 @@ export const protocols: Rows = {
     id: 'showConsent',
     summary: 'Show the page on which a user signs in',
     query: {
-      client_id: { description: 'The client.', schema: { type: 'string' } },
-      redirect_uri: { description: 'Where the code goes.', schema: { type: 'string' } },
-      response_type: { description: 'Only `code`.', schema: { type: 'string' } },
-      code_challenge: { description: 'PKCE (RFC 7636).', schema: { type: 'string' } },
-      code_challenge_method: { description: 'Only `S256`.', schema: { type: 'string' } },
-      scope: { description: 'Scopes with spaces between them.', schema: { type: 'string' } },
-      state: { description: 'Comes back unchanged.', schema: { type: 'string' } },
-      resource: { description: 'The MCP server (RFC 8707).', schema: { type: 'string' } },
+      client_id: { description: 'The client.' },
+      redirect_uri: { description: 'Where the code goes.' },
+      response_type: { description: 'Only `code`.' },
+      code_challenge: { description: 'PKCE (RFC 7636).' },
+      code_challenge_method: { description: 'Only `S256`.' },
+      scope: { description: 'Scopes with spaces between them.' },
+      state: { description: 'Comes back unchanged.' },
+      resource: { description: 'The MCP server (RFC 8707).' },
     },
     answers: page,
     errors: 'ErrorPage',
@@ -229,23 +224,19 @@ export const protocols: Rows = {
         ...client,
       }),
     ),
-    answers: {
-      200: {
-        description: 'The tokens.',
-        content: {
-          'application/json': named(
-            'Tokens',
-            s.open({
-              access_token: s.string(),
-              token_type: constant('Bearer'),
-              expires_in: s.integer(),
-              refresh_token: text,
-              scope: s.string(),
-            }),
-          ),
-        },
-      },
-    },
+    answers: answered(
+      'The tokens.',
+      named(
+        'Tokens',
+        s.open({
+          access_token: s.string(),
+          token_type: constant('Bearer'),
+          expires_in: s.integer(),
+          refresh_token: text,
+          scope: s.string(),
+        }),
+      ),
+    ),
   },
   'POST /oauth/register': {
     ...hint,
@@ -285,6 +276,6 @@ export const protocols: Rows = {
     also: [401],
     summary: 'Revoke a token',
     bodies: form(s.open({ token: s.string(), token_type_hint: text, ...client })),
-    answers: { 200: { description: 'The token is not valid any more.', content: { 'application/json': s.open({}) } } },
+    answers: answered('The token is not valid any more.', s.open({})),
   },
 }

@@ -1,6 +1,6 @@
 /** OpenAI's Responses API, and what it stores. */
 import { s } from '../../core/schema.ts'
-import { constant, named, orNull, type Parameter, type Rows } from '../row.ts'
+import { answered, constant, named, orNull, type Parameter, type Rows } from '../row.ts'
 import { costDetails, metadata } from './accounting.ts'
 import { cursor, listOf } from './lists.ts'
 
@@ -99,13 +99,11 @@ export const responses: Rows = {
         },
       },
     },
-    answers: {
-      200: {
-        description: 'The answer. With `stream: true`: server-sent events, the last of which holds the response.',
-        content: { 'application/json': response, 'text/event-stream': event },
-        links: ['getResponse', 'listResponseInputItems', 'deleteResponse'],
-      },
-    },
+    answers: answered(
+      'The answer. With `stream: true`: server-sent events, the last of which holds the response.',
+      response,
+      { stream: event, links: ['getResponse', 'listResponseInputItems', 'deleteResponse'] },
+    ),
   },
   'GET /v1/responses/{id}': {
     id: 'getResponse',
@@ -113,24 +111,17 @@ export const responses: Rows = {
     summary: 'Read a stored response',
     path: id,
     query: { stream: { description: 'Only `false`: a stored response is complete.' } },
-    answers: { 200: { description: 'The response.', content: { 'application/json': response } } },
+    answers: answered('The response.', response),
   },
   'DELETE /v1/responses/{id}': {
     id: 'deleteResponse',
     tag: 'Responses',
     summary: 'Remove a stored response',
     path: id,
-    answers: {
-      200: {
-        description: 'The response is removed.',
-        content: {
-          'application/json': named(
-            'DeletedResponse',
-            s.open({ id: s.string(), object: constant('response'), deleted: constant(true) }),
-          ),
-        },
-      },
-    },
+    answers: answered(
+      'The response is removed.',
+      named('DeletedResponse', s.open({ id: s.string(), object: constant('response'), deleted: constant(true) })),
+    ),
   },
   'GET /v1/responses/{id}/input_items': {
     id: 'listResponseInputItems',
@@ -138,12 +129,7 @@ export const responses: Rows = {
     summary: 'List what a stored response answers',
     path: id,
     query: cursor,
-    answers: {
-      200: {
-        description: 'Items, newest first.',
-        content: { 'application/json': named('ResponseItemList', listOf(item)) },
-      },
-    },
+    answers: answered('Items, newest first.', named('ResponseItemList', listOf(item))),
   },
   'POST /v1/responses/{id}/cancel': {
     id: 'cancelResponse',
