@@ -55,15 +55,15 @@ export function namedModels(
   if (namesOne(query)) return [{ query, requested: requestedBy(query) }]
   if (preferences) checkProviders(catalog, preferences)
   const names = [...new Set([model, ...(models ?? [])])]
-  const denied: GatewayError[] = []
+  const refused: GatewayError[] = []
   const meant = names.flatMap(name => {
     const rule = ruleFor(withoutSuffix(name).name, query)
     if (rule) applied?.(rule)
-    if (rule?.deny === undefined) return meaningsOf(query, name, rule?.use, random)
-    denied.push(errors.modelDenied(rule.deny).with({ param: name === model ? 'model' : 'models' }))
+    if (rule?.deny === undefined) return meaningsOf(query, name, rule?.use, random, refused)
+    refused.push(errors.modelDenied(rule.deny).with({ param: name === model ? 'model' : 'models' }))
     return []
   })
-  if (meant.length === 0) throw denied[0]!
+  if (meant.length === 0) throw refused[0]!
   // With a provider named, nothing is left to sort.
   const isPinned = meant.every(
     ({ requested, virtual }) => requested.requestedProvider !== null && virtual === undefined,
@@ -131,6 +131,7 @@ function meaningsOf(
   written: string,
   use: string | undefined,
   random: () => number,
+  refused: GatewayError[],
 ): readonly Meaning[] {
   const { name, strategy } = withoutSuffix(written)
   const suffix = written.slice(name.length)
@@ -142,7 +143,7 @@ function meaningsOf(
   }
   const own = { ...(strategy === undefined ? {} : { strategy }) }
   const unknown: GatewayError[] = []
-  const meanings = targetsOf(model, query, random).flatMap((target): Meaning[] => {
+  const meanings = targetsOf(model, query, random, refused).flatMap((target): Meaning[] => {
     const { preset, sorted, through } = target
     try {
       return [{ ...meaningOf(query, target.name), ...own, virtual: name + suffix, preset, sorted, through }]
@@ -153,7 +154,7 @@ function meaningsOf(
       return []
     }
   })
-  if (meanings.length === 0) throw unknown[0]!
+  if (meanings.length === 0 && unknown[0]) throw unknown[0]
   return meanings
 }
 

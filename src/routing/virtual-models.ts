@@ -1,7 +1,7 @@
 /** Resolves virtual models to the names of their targets (docs/virtual-models.md). */
 import { createHash } from 'node:crypto'
 import type { Catalog, Preset, TargetCondition, VirtualModel, VirtualTarget } from '../core/catalog.ts'
-import { errors } from '../lib/error.ts'
+import { errors, type GatewayError } from '../lib/error.ts'
 import { isFrom } from './conditions.ts'
 import { combined } from './presets.ts'
 import type { RoutingQuery } from './query.ts'
@@ -73,12 +73,15 @@ interface Meant {
   readonly through: readonly string[]
 }
 
-/** Models in the order in which they are tried, each once. Throws a 400 when no condition is met. */
-export function targetsOf(model: VirtualModel, query: Facts, random: () => number): readonly Meant[] {
+/** Models in the order in which they are tried, each once. `unmet` gets the 400 for no met condition; else it is thrown. */
+export function targetsOf(model: VirtualModel, query: Facts, random: () => number, unmet?: GatewayError[]): Meant[] {
   const meant = new Map<string, Meant>()
   for (const one of expanded(model, query, {}, random)) if (!meant.has(one.name)) meant.set(one.name, one)
   if (meant.size > 0) return [...meant.values()]
-  throw errors.unsupported(`No target of the model "${model.id}" is meant for this request.`, 'model')
+  const error = errors.unsupported(`No target of the model "${model.id}" is meant for this request.`, 'model')
+  if (!unmet) throw error
+  unmet.push(error)
+  return []
 }
 
 /** Names of all targets, whatever their conditions. */

@@ -23,6 +23,7 @@ const more = [
   { id: 'within', use: ['cheapest', 'third'] },
   { id: 'by-tag', use: [{ model: 'second', when: { tags: { team: ['blue', 'red'] } } }, 'first'] },
   { id: 'by-key', use: [{ model: 'second', when: { keys: ['no-such-key'] } }, 'third'] },
+  { id: 'no-one', use: [{ model: 'second', when: { keys: ['no-such-key'] } }] },
   { id: 'by-context', use: ['tight', 'first'] },
   { id: 'seeing', use: ['tight', 'sighted'] },
   { id: 'unlisted', hidden: true, use: ['first'] },
@@ -49,7 +50,10 @@ const gateway = await startGateway(t, {
     'config/routes.d/house.yaml': house!,
     'config/routes.d/presets.yaml': presets!,
     'config/routes.d/rules.yaml': rules,
-    'config/routes.d/more.yaml': JSON.stringify({ virtual_models: more }),
+    'config/routes.d/more.yaml': JSON.stringify({
+      virtual_models: more,
+      rules: [{ match: { model: 'moved' }, use: 'no-one' }],
+    }),
   },
 })
 const usage = { prompt: 10, completion: 5 }
@@ -96,6 +100,21 @@ t.test('a target whose condition is not met is passed over', async t => {
   const long = 'word '.repeat(2000)
   const answer = await gateway.chat({ model: 'house', messages: [{ role: 'user', content: long }] })
   t.equal(((await answer.json()) as { metadata: Metadata }).metadata.used_model, 'second')
+})
+
+t.test('a listed virtual model that is not meant for a request is passed over', async t => {
+  await play([up, up, up])
+  const ask = async (body: object) => (await gateway.chat({ messages, ...body })).json()
+  for (const names of [
+    ['no-one', 'third'],
+    ['moved', 'third'],
+    ['third', 'no-one'],
+  ]) {
+    t.match(await ask({ models: names }), { metadata: { used_model: 'third' } }, names.join())
+  }
+  const error = { code: 'model_not_supported', message: 'No target of the model "no-one" is meant for this request.' }
+  t.match(await ask({ models: ['no-one', 'moved'] }), { error })
+  t.match(await ask({ models: ['no-one', 'nothing'] }), { error: { code: 'model_not_found', param: 'models' } })
 })
 
 t.test('the preset of the page is sent', async t => {
