@@ -53,7 +53,7 @@ export function namedModels(
   const { request, catalog } = query
   const { models, provider: preferences, model } = request
   if (namesOne(query)) return [{ query, requested: requestedBy(query) }]
-  if (preferences) checkProviders(catalog, preferences)
+  if (preferences) checkProviders(query, preferences)
   const names = [...new Set([model, ...(models ?? [])])]
   const refused: GatewayError[] = []
   const meant = names.flatMap(name => {

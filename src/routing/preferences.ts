@@ -1,10 +1,10 @@
 /** Converts a request's provider and price preferences for routing (docs/routing.md#routing-by-request). */
-import type { Catalog } from '../core/catalog.ts'
 import type { ProviderPreferences } from '../core/chat-request.ts'
 import type { Mapping } from '../core/translator.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
 import { anyOf, similar } from '../lib/nearest.ts'
 import { priceExcess } from '../policy/rules.ts'
+import { admits } from './policy.ts'
 import type { RoutingQuery } from './query.ts'
 import type { Strategy } from './score.ts'
 
@@ -23,12 +23,16 @@ export function withoutSuffix(name: string): { readonly name: string; readonly s
   return { name }
 }
 
-/** Throws a 400 for a provider that the caller's catalogue does not have. */
-export function checkProviders({ providers }: Catalog, preferences: ProviderPreferences): void {
+/** Throws a 400 for a provider that the caller's catalogue does not have. It suggests those that serve the caller. */
+export function checkProviders({ catalog, principal }: RoutingQuery, preferences: ProviderPreferences): void {
+  const { providers } = catalog
   for (const list of ['order', 'only', 'ignore'] as const) {
     for (const [index, id] of (preferences[list] ?? []).entries()) {
       if (providers.has(id)) continue
-      const near = similar(id, [...providers.keys()])
+      const near = similar(
+        id,
+        [...providers.keys()].filter(one => admits(providers.get(one)!, principal)),
+      )
       const hint = near.length > 0 ? ` Did you mean ${anyOf(near.map(one => `"${one}"`))}?` : ''
       const at = `provider.${list}[${index}]`
       throw errors.invalidField(at, `there is no provider "${id}".${hint}`)

@@ -84,6 +84,20 @@ t.test('models are tried in order, each at its own providers', t => {
   t.end()
 })
 
+t.test('an unknown provider is corrected to one that serves the caller', t => {
+  const others = catalogOf({ a: { offers: [[provider('shop-one', { organizations: ['shop'] })], [cheap]] } })
+  const refused = (fields: object, facts = {}) => {
+    const query = queryOf(others, { model: 'a', provider: fields }, facts)
+    const thrown = t.throws(() => namedModels(query)) as unknown as GatewayError
+    return thrown.message
+  }
+  t.equal(refused({ only: ['shop-on'] }), 'provider.only[0]: there is no provider "shop-on".')
+  t.match(refused({ only: ['cheep'] }), / Did you mean "cheap"\?$/)
+  const shop = { principal: { ...queryOf(others).principal!, orgName: 'shop' } }
+  t.match(refused({ only: ['shop-on'] }, shop), / Did you mean "shop-one"\?$/)
+  t.end()
+})
+
 t.test('the last attempts are for models that have had none', t => {
   const list = { model: 'a', models: ['b', 'c'] }
   t.equal(tried(list, { attempts: 3 }), 'cheap/a quick/b third/c')
