@@ -47,12 +47,9 @@ function countsOf(report: Json) {
     written1h,
   )
   return {
-    // No prompt is empty: a later report of 0 means that it was not counted again.
-    input: input || read || written ? input : undefined,
+    // No prompt is empty: a later report of zeros alone means that it was not counted again.
+    ...((input || read || written) && { input, read, written, written1h }),
     zero: input === 0 ? input : undefined,
-    read,
-    written,
-    written1h,
     output: total(report, 'output_tokens'),
     thinking: isObject(details) ? countIn(details.thinking_tokens) : undefined,
     searches: isObject(served) ? countIn(served.web_search_requests) : undefined,

@@ -89,7 +89,15 @@ const ofMessages: readonly [says: string, reports: Json[], usage: Usage][] = [
       { input_tokens: 10, output_tokens: 1 },
       { input_tokens: 0, cache_read_input_tokens: 0, output_tokens: 3 },
     ],
-    { prompt: 10, input_cache_read: 0, completion: 3 },
+    { prompt: 10, completion: 3 },
+  ],
+  [
+    'zeros at the end withdraw no cached or written tokens',
+    [
+      { input_tokens: 10, cache_read_input_tokens: 1000, cache_creation_input_tokens: 50, output_tokens: 1 },
+      { input_tokens: 0, cache_read_input_tokens: 0, cache_creation_input_tokens: 0, output_tokens: 3 },
+    ],
+    { prompt: 1060, input_cache_read: 1000, input_cache_write: 50, completion: 3 },
   ],
 ]
 
