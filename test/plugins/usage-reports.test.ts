@@ -134,6 +134,17 @@ t.test('C3 the last report of a stream counts, member by member', async t => {
   t.same(counted('openai.responses', 'responses', ofResponses), { prompt: 40, completion: 5 })
 })
 
+t.test('C37 a chat report may name cached tokens as the Messages wire does', async t => {
+  const report = {
+    prompt_tokens: 100,
+    completion_tokens: 3,
+    cache_read_input_tokens: 60,
+    cache_creation_input_tokens: 30,
+  }
+  const usage = { prompt: 100, input_cache_read: 60, input_cache_write: 30, completion: 3 }
+  for (const wire of ['openai.chat', 'mistral.chat']) t.same(counted(wire, 'chat', [report]), usage, wire)
+})
+
 const overlaps: readonly [prompt: number, read: number, written: number, usage: readonly [number, number, number]][] = [
   [2168, 2161, 2161, [2168, 2161, 7]],
   [2168, 2000, 100, [2168, 2000, 100]],

@@ -19,7 +19,8 @@ function countsOf(report: Json) {
   const read = isObject(report.prompt_tokens_details) ? report.prompt_tokens_details : NONE
   const made = isObject(report.completion_tokens_details) ? report.completion_tokens_details : NONE
   const other = isObject(report.prompt_token_details) ? report.prompt_token_details : NONE
-  const cached = countIn(read.cached_tokens ?? report.prompt_cache_hit_tokens ?? report.cached_tokens)
+  const named = report.cached_tokens ?? report.cache_read_input_tokens
+  const cached = countIn(read.cached_tokens ?? report.prompt_cache_hit_tokens ?? named)
   return {
     prompt: countIn(report.prompt_tokens),
     completion: countIn(report.completion_tokens),
