@@ -43,8 +43,10 @@ await build({
   format: 'esm',
   platform: 'node',
   target: 'node20',
-  // The readers of media are loaded by the first request that carries some; pg and ioredis where they are configured.
+  // The readers of media are loaded by the first request that carries some; pg, ioredis and the keys of AWS where they are
+  // configured.
   external: [
+    '@aws-sdk/*',
     '@opentelemetry/*',
     ...['ajv', 'better-sqlite3', 'better-sqlite3-napi', 'image-size', 'ioredis', 'music-metadata', 'pg', 'strtok3'],
   ],

@@ -23,7 +23,7 @@ export function awsReader(settings: AwsSecretSettings, context: ManagerContext):
     const region = ARN.exec(id)?.[1] ?? settings.region ?? (env.AWS_REGION || env.AWS_DEFAULT_REGION)
     if (!region) throw new Error('its region is unknown: set "secrets.aws.region", or AWS_REGION, or name the ARN')
     const now = Date.now()
-    const keys = await findAwsKeys({ region, profile: settings.profile, now }, sourcesOf(context))
+    const keys = await findAwsKeys({ region, profile: settings.profile, now, egress: context.egress?.() })
     const auth = { scheme: 'aws-sigv4', region, service: SERVICE } as const
     const body = JSON.stringify({ SecretId: id })
     const baseUrl = awsEndpoint(settings, context, region)

@@ -28,7 +28,7 @@ const strategies: { [S in Auth['scheme']]: Strategy<S> } = {
     return out
   },
   'aws-sigv4': foundBy<'aws-sigv4'>(
-    ({ region, profile }, now, egress) => findAwsKeys({ region, profile, now }, processSources(egress)),
+    ({ region, profile }, now, egress) => findAwsKeys({ region, profile, now, egress }),
     { given: awsSigv4, found: awsSigv4 },
   ),
   'gcp-oauth': foundBy<'gcp-oauth'>(({ scope }, now, egress) => findGcpToken({ scope, now }, processSources(egress)), {

@@ -7,6 +7,7 @@ import t, { type Test } from 'tap'
 import type { SecretSettings } from '../../src/config/schemas/secrets.ts'
 import { Secrets } from '../../src/references/index.ts'
 import { ref } from '../config/kit.ts'
+import { awsEnvironment } from '../upstream/aws-services.ts'
 import { account, tokenEndpoint } from '../upstream/token-endpoint.ts'
 
 type Answer = readonly [status: number, body: unknown]
@@ -29,7 +30,7 @@ async function serve(t: Test, answer: (request: IncomingMessage, body: string) =
 }
 
 function reader(env: Record<string, string>, settings: Partial<SecretSettings> = {}) {
-  const secrets = new Secrets({ env: { HOME: '/nowhere', AWS_EC2_METADATA_DISABLED: 'true', ...env } })
+  const secrets = new Secrets({ env: { HOME: '/nowhere', ...env } })
   secrets.configure({ exec: {}, vault: { auth_path: 'approle' }, aws: {}, gcp: {}, ...settings }, '.')
   return async (name: string) => {
     const found = await secrets.read(name)
@@ -89,7 +90,8 @@ const secretsManager = (t: Test, region = 'eu-central-1') =>
 
 t.test('AWS gives texts, bytes and fields to requests that are signed', async t => {
   const url = await secretsManager(t)
-  const read = reader({ ...KEYS, AWS_REGION: 'eu-central-1', AWS_ENDPOINT_URL_SECRETS_MANAGER: url })
+  awsEnvironment(t, KEYS)
+  const read = reader({ AWS_REGION: 'eu-central-1', AWS_ENDPOINT_URL_SECRETS_MANAGER: url })
   const rows: [name: string, value: string][] = [
     ['acme/key', 'sk-acme-plain'],
     ['acme/fields#key', 'sk-acme-field'],
@@ -114,14 +116,13 @@ t.test('AWS gives texts, bytes and fields to requests that are signed', async t 
 t.test('the region is that of the ARN, of the settings, or of the environment', async t => {
   const url = await secretsManager(t, 'eu-west-3')
   const settings = { endpoint: url }
-  t.equal(await reader(KEYS, { aws: settings })(`aws:${ARN}`), 'sk-acme-arn')
-  t.equal(await reader(KEYS, { aws: { ...settings, region: 'eu-west-3' } })('aws:acme/key'), 'sk-acme-plain')
-  t.equal(
-    await reader({ ...KEYS, AWS_DEFAULT_REGION: 'eu-west-3' }, { aws: settings })('aws:acme/key'),
-    'sk-acme-plain',
-  )
-  t.match(await reader({ ...KEYS, AWS_REGION: 'eu-west-1' }, { aws: settings })('aws:acme/key'), /InvalidSignature/)
-  t.match(await reader(KEYS, { aws: settings })('aws:acme/key'), /^failed: its region is unknown: set /)
+  awsEnvironment(t, KEYS)
+  t.equal(await reader({}, { aws: settings })(`aws:${ARN}`), 'sk-acme-arn')
+  t.equal(await reader({}, { aws: { ...settings, region: 'eu-west-3' } })('aws:acme/key'), 'sk-acme-plain')
+  t.equal(await reader({ AWS_DEFAULT_REGION: 'eu-west-3' }, { aws: settings })('aws:acme/key'), 'sk-acme-plain')
+  t.match(await reader({ AWS_REGION: 'eu-west-1' }, { aws: settings })('aws:acme/key'), /InvalidSignature/)
+  t.match(await reader({}, { aws: settings })('aws:acme/key'), /^failed: its region is unknown: set /)
+  awsEnvironment(t, {})
   t.match(
     await reader({ AWS_REGION: 'eu-west-3' }, { aws: settings })('aws:acme/key'),
     /^failed: .*No credential: none in/,
