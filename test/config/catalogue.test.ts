@@ -252,6 +252,12 @@ t.test('every name of an offer means it', async t => {
   }
 })
 
+t.test('generate-nano-banana has a model that makes images', async t => {
+  const { value } = files.gateway
+  const named = resolve(catalog, value.mcp.nano_banana)
+  t.match(named, { kind: 'model', model: { operations: ['chat', 'images', 'image_edits'] } })
+})
+
 /** Where a request for a model goes. */
 const planned = (model: string) => plan(queryOf(catalog, { model }, { principal: undefined }), { auto: [] }).targets
 
