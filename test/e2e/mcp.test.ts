@@ -12,6 +12,7 @@ import { commandsOf } from '../helpers/commands.ts'
 import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
 import { callTool, rpc } from '../helpers/mcp.ts'
 import { runs } from '../helpers/runs.ts'
+import { scripted } from '../helpers/scripted.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
 type Tree = Record<string, unknown>
@@ -19,11 +20,13 @@ type Tree = Record<string, unknown>
 const folder = await mkdtemp(join(tmpdir(), 'uploads-'))
 t.teardown(() => rm(folder, { recursive: true, force: true }))
 const upstream = await startUpstream(t, { key: upstreamSecret })
+const drawing = await scripted(t)
 const gateway = await startGateway(t, {
   env: { UPLOAD_DIR: folder },
   models: [
     { id: 'test', name: 'Test', family: 'test', input: ['text'], output: ['text'], context_length: 128000 },
     { id: 'demo-image', name: 'Demo', family: 'demo', input: ['text'], output: ['image'] },
+    { id: 'draws', name: 'Draws', family: 'demo', input: ['text'], output: ['text', 'image'] },
   ],
   providers: {
     a: { base_url: upstream.url('a'), models: [testMapping] },
@@ -33,6 +36,7 @@ const gateway = await startGateway(t, {
       wires: { images: 'openai.images', image_edits: 'openai.image-edits' },
       models: [{ model: 'demo-image', pricing: { per_image: { default: '0.01' } } }],
     },
+    draws: { base_url: drawing.url, models: [{ model: 'draws', pricing: testMapping.pricing }] },
   },
   config: {
     mcp: { hosts: ['gateway.test'], origins: ['https://app.example'], nano_banana: 'demo-image' },
@@ -215,7 +219,7 @@ t.test('the SDK of the first era calls a tool, and its own schemas accept all an
   const listed = await client.callTool({ name: 'list-models', arguments: { limit: 1 } })
   t.match(listed.structuredContent, {
     models: [{ id: 'test', pricing: { input: '1', output: '2' } }],
-    total: 2,
+    total: 3,
     hasMore: true,
   })
   for (const name of ['get-account', 'get-usage', 'list-image-models']) {
@@ -236,7 +240,7 @@ t.test('the SDK of the second era discovers the server without a handshake', asy
   const requestInit = { headers: { authorization: `Bearer ${gateway.key}` } }
   await client.connect(new ModernTransport(new URL(`${gateway.url}/mcp`), { requestInit }))
   const images = await client.callTool({ name: 'list-image-models', arguments: {} })
-  t.match(images.structuredContent, { models: [{ id: 'demo-image', imagePriceUsd: '0.01' }], total: 1 })
+  t.match(images.structuredContent, { models: [{ id: 'demo-image', imagePriceUsd: '0.01' }], total: 2 })
   await client.close()
 })
 
@@ -344,6 +348,26 @@ t.test('images come inline, and are saved where the operator says, never over an
   t.match(dog.content[0]?.text, /^Saved: dog\.png$/, 'files of others are not told')
   await callTool(gateway, 'generate-nano-banana', { prompt: 'a dog', aspect_ratio: '16:9' })
   t.match((await readdir(own)).sort(), ['cat.png', 'dog.png', 'link.png', /^nano-banana-\d+\.png$/])
+})
+
+t.test('images of a chat come as blocks behind its text', async t => {
+  const url = 'data:image/png;base64,iVBORw0KGgo='
+  const message = {
+    ...{ role: 'assistant', content: 'Here it is:' },
+    images: [url, 'https://files.example/b.png'].map(url => ({ type: 'image_url', image_url: { url } })),
+  }
+  const usage = { prompt_tokens: 10, completion_tokens: 4, total_tokens: 14 }
+  drawing.answers({
+    json: { id: 'c', object: 'chat.completion', choices: [{ index: 0, message, finish_reason: 'stop' }], usage },
+  })
+  const messages = [{ role: 'user', content: 'Draw a cat.' }]
+  const { content } = await callTool(gateway, 'chat', { model: 'draws', messages })
+  t.match(content, [
+    { type: 'text', text: 'Here it is:' },
+    { type: 'image', data: 'iVBORw0KGgo=', mimeType: 'image/png' },
+    { type: 'text', text: 'https://files.example/b.png' },
+    { type: 'text', text: /^Model: draws/ },
+  ])
 })
 
 t.test('X4 interleaved calls under one id each get their own answer', async t => {
