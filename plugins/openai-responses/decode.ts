@@ -98,7 +98,7 @@ export class ResponsesDecoder implements Decoder {
       this.#item(payload, { type: piece }, out).piece(String(kind), payload, out)
       return
     }
-    const { item, response } = payload
+    const { item, response, error } = payload
     switch (kind) {
       case 'response.function_call_arguments.done':
       case 'response.custom_tool_call_input.done':
@@ -119,7 +119,12 @@ export class ResponsesDecoder implements Decoder {
       case 'response.completed':
       case 'response.incomplete':
       case 'response.failed':
-        this.#finish(endingOf(kind.slice('response.'.length), response), objectIn(response), out)
+        // Some servers report the error beside the response.
+        this.#finish(
+          endingOf(kind.slice('response.'.length), response),
+          { ...objectIn(response), ...(error != null && { error }) },
+          out,
+        )
         break
       default:
         this.#other(kind, payload, out)
