@@ -7,6 +7,8 @@
 export interface Counters {
   /** Takes one unit of `limit` per `windowMs`; a refused unit is not counted. */
   take(key: string, limit: number, windowMs: number): Quota | Promise<Quota>
+  /** Adds `units`, below 0, to what `take` has counted in `bucket`: another limit refuses the request. Never rejects. */
+  correct(key: string, windowMs: number, bucket: number, units: number): void | Promise<void>
   /** The state of the limit; takes nothing. `allowed`: a unit is free. */
   peek(key: string, limit: number, windowMs: number): Quota | Promise<Quota>
   /** Takes one of `limit` permits; false when none is free. The holder returns it with `leave`. */
@@ -22,6 +24,8 @@ export interface Quota {
   readonly remaining: number
   /** At most `windowMs`: the oldest units leave the window then, so that a refused caller finds one free. */
   readonly resetMs: number
+  /** Where a unit of `take` was counted. */
+  readonly bucket?: number
 }
 
 /** Units that were taken by estimate, and the state of their limit. */

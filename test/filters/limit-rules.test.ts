@@ -3,20 +3,22 @@ import t from 'tap'
 import type { Exchange } from '../../src/core/exchange.ts'
 import type { Principal, Services } from '../../src/core/ports.ts'
 import { ratelimit } from '../../src/filters/ratelimit/index.ts'
+import { passedOf } from '../../src/filters/ratelimit/passed.ts'
 import { compileRule } from '../../src/filters/ratelimit/rules.ts'
 import type { GatewayError } from '../../src/lib/error.ts'
 import type { OwnLimits } from '../../src/limits/kinds.ts'
+import type { NamedModel } from '../../src/routing/named-models.ts'
 import { MemoryCounters } from '../../src/stores/memory/counters.ts'
 import { byName, eventsOf, exchange, principal } from '../core/kit.ts'
 
 type Rules = NonNullable<Parameters<typeof ratelimit.create>[0]['limits']>
 type Rule = Rules[number]
 
-function make(rules: Rules, clock: () => number = () => 0) {
+function make(rules: Rules, clock: () => number = () => 0, rpm = 1000) {
   const told: object[] = []
   const log = { warn: (facts: object) => told.push(facts) }
   const services = { counters: new MemoryCounters(clock), ledger: {}, log, now: () => 0 } as unknown as Services
-  const filter = ratelimit.create({ rpm: 1000, rules: [], limits: rules }, services)
+  const filter = ratelimit.create({ rpm, rules: [], limits: rules }, services)
   const enter = async (
     changes: Partial<Principal> = {},
     ex = exchange({ principal: { ...principal, ...changes } }),
@@ -117,6 +119,27 @@ t.test('what a refused request has taken of other limits is free again', async t
   for (const { ex } of running) await leave(ex)
   t.equal((await enter({ orgId: 'o2' })).status, 200, 'the third of the key')
   t.match(await enter({ orgId: 'o3' }), { status: 429, message: /3 requests per minute/ })
+})
+
+t.test('what a limit of the model or the end user refuses counts nowhere', async t => {
+  const { enter, leave } = make([{ match: { end_user: '*' }, rpm: 1 }], undefined, 3)
+  const ask = async (endUser: string) => {
+    const ex = exchange({ principal, request: { model: 'm', messages: [] } })
+    ex.caller.labels = { endUser, tags: new Map() }
+    const entered = await enter({}, ex)
+    if (entered.status !== 200) return entered.message
+    const named = { query: { catalog: { models: new Map() } }, requested: { requestedModel: 'm' } }
+    const refused = await passedOf(ex)!
+      .check([named as unknown as NamedModel])
+      .catch((thrown: GatewayError) => thrown.message)
+    await leave(ex)
+    return refused ?? 200
+  }
+  t.equal(await ask('ada'), 200)
+  for (let times = 0; times < 9; times++) t.match(await ask('ada'), /1 requests per minute \(rpm\) of end user "ada"/)
+  t.equal(await ask('bob'), 200)
+  t.equal(await ask('eve'), 200, 'the third of the organization')
+  t.match(await ask('joe'), /^Rate limit exceeded for /)
 })
 
 t.test('requests at a time leave their places, and the refusal says so', async t => {

@@ -56,6 +56,23 @@ export function countersContract(t: Test, make: (clock: Clock) => Counters): voi
     t.match(await counters.peek('a', 2, 60_000), { allowed: true, remaining: 2 })
   })
 
+  t.test('a unit that is given back is free at once, in the window that it was taken in', async t => {
+    const clock = { now: 5_000_000 }
+    const counters = make(clock)
+    const take = () => counters.take('a', 2, 60_000)
+    const first = await take()
+    clock.now += 5000
+    t.match(await take(), { allowed: true, remaining: 0 })
+    t.match(await take(), { allowed: false })
+    await counters.correct('a', 60_000, first.bucket!, -1)
+    t.match(await take(), { allowed: true, remaining: 0 })
+    t.match(await take(), { allowed: false, resetMs: 60_000 }, 'the first one waits for nothing that has gone')
+    clock.now += 60_000
+    await counters.correct('a', 60_000, first.bucket!, -1)
+    for (const remaining of [1, 0]) t.match(await take(), { allowed: true, remaining })
+    t.match(await take(), { allowed: false }, 'one that has left the window is not given back again')
+  })
+
   t.test('keys and windows count apart, and a limit may change between two takes', async t => {
     const counters = make({ now: 5_000_000 })
     await counters.take('a', 1, 60_000)

@@ -81,7 +81,7 @@ export const ratelimit: FilterFactory<Infer<typeof options>> = {
       return entered instanceof Promise ? entered.then(proceed) : proceed(entered)
     }
     const take = (ex: Exchange, limits: Limits, next: Next, passed?: PassedLimits): Promise<Reply> => {
-      const taken = counters.take(`${whoseOf(ex)} ${ex.endpoint.name}`, limits.rpm, WINDOW_MS)
+      const taken = counters.take(keyOf(ex), limits.rpm, WINDOW_MS)
       return taken instanceof Promise
         ? taken.then(quota => admit(ex, limits, quota, next, passed))
         : admit(ex, limits, taken, next, passed)
@@ -95,7 +95,7 @@ export const ratelimit: FilterFactory<Infer<typeof options>> = {
           passed,
         )
       }
-      if (passed) passed.show({ policy, quota })
+      if (passed) passed.counted(keyOf(ex), { policy, quota })
       else ex.answer.headers = headersOf(policy, quota, now())
       return next()
     }
@@ -145,6 +145,8 @@ function refuse(error: GatewayError, passed: PassedLimits | undefined): GatewayE
 }
 
 const whoseOf = (ex: Exchange): string => ex.caller.principal?.orgId ?? `address ${addressKey(ex.http.clientAddress)}`
+
+const keyOf = (ex: Exchange): string => `${whoseOf(ex)} ${ex.endpoint.name}`
 
 const placeOf = (ex: Exchange): string => `${ex.caller.principal!.orgId} running`
 

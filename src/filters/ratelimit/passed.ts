@@ -8,7 +8,7 @@ import { errors, type GatewayError } from '../../lib/error.ts'
 import { type Counted, type WindowKindName, windowKinds } from '../../limits/kinds.ts'
 import type { NamedModel } from '../../routing/named-models.ts'
 import { withoutSuffix } from '../../routing/preferences.ts'
-import { asRecord, headersOfAll, type Shown } from './headers.ts'
+import { asRecord, headersOfAll, type RatePolicy, type Shown } from './headers.ts'
 import { described, type Limit } from './limit.ts'
 import type { LimitPlan } from './plan.ts'
 
@@ -71,6 +71,7 @@ export class PassedLimits {
   /** Limits of its model. */
   #late: readonly Limit[] = []
   #instead: string | undefined
+  #counted: { readonly key: string; readonly policy: RatePolicy; readonly bucket: number | undefined } | undefined
   #isRefused = false
   /** State before a model was known. */
   #before: Before | undefined
@@ -134,8 +135,9 @@ export class PassedLimits {
     return tokens
   }
 
-  /** Shows a limit in the headers of the answer, beside the others. */
-  show(shown: Shown): void {
+  /** Shows the limit of the endpoint beside the others. Its unit is given back where another one refuses the request. */
+  counted(key: string, shown: Shown): void {
+    this.#counted = { key, policy: shown.policy, bucket: shown.quota.bucket }
     this.#shown.push(shown)
     this.#ex.answer.headers = headersOfAll(this.#shown, this.#services.now())
   }
@@ -152,7 +154,10 @@ export class PassedLimits {
     const corrections = this.#taken.map(({ limit, reservation }) =>
       reservation.correct(this.#isRefused ? 0 : used[windowKinds[limit.kind].counts]),
     )
-    const places = this.#places.map(key => this.#services.counters.leave(key))
+    const { counters } = this.#services
+    const { key, policy, bucket } = (this.#isRefused && this.#counted) || {}
+    if (policy) corrections.push(counters.correct(key!, policy.windowMs, bucket!, -1))
+    const places = this.#places.map(key => counters.leave(key))
     if (!this.#isRefused && this.#services.alerts?.isOn) this.#watchAll(used)
     this.#taken = []
     this.#places = []

@@ -105,7 +105,16 @@ export class RedisCounters implements Counters {
   }
 
   take(key: string, limit: number, windowMs: number): Quota | Promise<Quota> {
-    return this.#link.up ? this.#take(key, limit, windowMs) : this.#takeByShare(key, limit, windowMs)
+    return this.#link.up ? this.#take(key, limit, windowMs) : this.#own.take(key, this.#presence.share(limit), windowMs)
+  }
+
+  async correct(key: string, windowMs: number, bucket: number, units: number): Promise<void> {
+    // A bucket of its own clock, where it has counted by its share.
+    this.#own.correct(key, windowMs, bucket, units)
+    if (!this.#link.up) return
+    const name = keyOf(`w${windowMs}`, key)
+    // The link counts the failure, and the window forgets what was not corrected.
+    await this.#link.run(GIVE, [name], this.#time(), String(bucket), -units).catch(() => undefined)
   }
 
   peek(key: string, limit: number, windowMs: number): Quota | Promise<Quota> {
@@ -138,12 +147,8 @@ export class RedisCounters implements Counters {
       return quota
     } catch {
       // The link counts the failure, and logs when the breaker opens.
-      return this.#takeByShare(key, limit, windowMs)
+      return this.#own.take(key, this.#presence.share(limit), windowMs)
     }
-  }
-
-  #takeByShare(key: string, limit: number, windowMs: number): Quota {
-    return this.#own.take(key, this.#presence.share(limit), windowMs)
   }
 
   async #reserve(key: string, limit: number, windowMs: number, units: number): Promise<Reservation> {
@@ -153,14 +158,10 @@ export class RedisCounters implements Counters {
     const correct = async (actual: number): Promise<void> => {
       own.correct(actual)
       const more = actual - units
-      if (more === 0 || !this.#link.up) return
-      const name = keyOf(`w${windowMs}`, key)
-      const asked =
-        more > 0
-          ? this.#counted(key, Number.MAX_SAFE_INTEGER, windowMs, more)
-          : this.#link.run(GIVE, [name], this.#time(), String(bucket), -more)
-      // The link counts the failure, and the window forgets what was not corrected.
-      await asked.catch(() => undefined)
+      if (more < 0) await this.correct(key, windowMs, bucket, more)
+      else if (more > 0 && this.#link.up) {
+        await this.#counted(key, Number.MAX_SAFE_INTEGER, windowMs, more).catch(() => undefined)
+      }
     }
     return { ...quota, correct }
   }

@@ -29,6 +29,10 @@ export class LeasedCounters implements Counters {
     return this.#quotas.of(key, windowMs).take(limit)
   }
 
+  correct(key: string, windowMs: number, bucket: number, units: number): void {
+    this.#quotas.of(key, windowMs).giveBack({ bucket, units: -units })
+  }
+
   peek(key: string, limit: number, windowMs: number): Promise<Quota> {
     return this.#quotas.of(key, windowMs).peek(limit)
   }

@@ -52,6 +52,11 @@ export class LeasedQuota {
     }
   }
 
+  giveBack(unused: Unused): void {
+    this.#refused = false
+    this.#leases.giveBack(this.key, this.windowMs, unused)
+  }
+
   async peek(limit: number): Promise<Quota> {
     const known = this.#known(limit)
     if (known === 'refused') return this.#refuse()
@@ -109,7 +114,8 @@ export class LeasedQuota {
   #admit(): Quota {
     this.#units--
     this.#requests.units++
-    return { allowed: true, remaining: this.#lease.free + this.#units, resetMs: this.#resetMs() }
+    const { free, bucket } = this.#lease
+    return { allowed: true, remaining: free + this.#units, resetMs: this.#resetMs(), bucket }
   }
 
   #refuse(): Quota {

@@ -62,6 +62,8 @@ t.test('redis counters', needsRedis, async t => {
     const name = (key: string) => `subject${at} ${key}`
     return {
       take: (key: string, limit: number, ms: number) => counters.take(name(key), limit, ms),
+      correct: (key: string, ms: number, bucket: number, units: number) =>
+        counters.correct(name(key), ms, bucket, units),
       peek: (key: string, limit: number, ms: number) => counters.peek(name(key), limit, ms),
       enter: (key: string, limit: number) => counters.enter(name(key), limit),
       leave: (key: string) => counters.leave(name(key)),
