@@ -115,17 +115,17 @@ async function through(egress: Egress, url: string, headers: readonly string[]):
   const timer = setTimeout(() => abort.abort(Object.assign(new Error('timeout'), { code: 'ETIMEDOUT' })), SILENCE_MS)
   try {
     const { origin, pathname, search } = new URL(url)
-    const {
-      statusCode,
-      headers: answered,
-      body,
-    } = await agents.of(egress).request({
+    const answer = await agents.of(egress).request({
       ...{ origin, path: pathname + search, method: 'GET', headers: [...headers], signal: abort.signal },
     })
     // The agent's end is an error of what was not read.
-    body.on('error', () => undefined)
-    const { date } = answered
-    return { status: statusCode, date: date === undefined ? undefined : Date.parse(String(date)), isGateway: false }
+    answer.body.on('error', () => undefined)
+    const { date } = answer.headers
+    return {
+      status: answer.statusCode,
+      date: date === undefined ? undefined : Date.parse(String(date)),
+      isGateway: false,
+    }
   } finally {
     clearTimeout(timer)
     await agents.destroy()

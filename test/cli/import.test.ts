@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { parse } from 'yaml'
 import { gatewayctl } from '../helpers/gatewayctl.ts'
 
@@ -679,4 +679,129 @@ t.test('values that files of ours refuse are left out, not written', async t => 
       'litellm_settings.max_end_user_budget',
     ],
   )
+})
+
+/** Offers of the manifests that an import of these deployments writes, each with the head of its manifest; and the report. */
+async function importedOffers(
+  t: Test,
+  deployments: readonly (readonly [name: string, params: object, info?: object])[],
+) {
+  const model_list = deployments.map(([model_name, litellm_params, model_info]) => ({
+    model_name,
+    litellm_params,
+    ...(model_info && { model_info }),
+  }))
+  const dir = t.testdir({ 'config.yaml': JSON.stringify({ model_list }) })
+  const { out } = await gatewayctl(dir, 'import', 'litellm', 'config.yaml', '--out', 'new', '--json')
+  const checked = await gatewayctl(dir, '--config', 'new/config/gateway.yaml', 'check')
+  t.equal(checked.code, 0, checked.err)
+  const offers = filesBelow(join(dir, 'new/providers.d')).flatMap(path => {
+    const { models, ...head } = parse(readFileSync(path, 'utf8'))
+    return models.map((mapping: { wires?: object }) => ({
+      ...head,
+      ...mapping,
+      wires: { ...head.wires, ...mapping.wires },
+    }))
+  })
+  const { keys } = JSON.parse(out) as { keys: { key: string; fate: string; note: string }[] }
+  return {
+    offer: (name: string) => offers.find(({ model }) => model === name),
+    line: (key: string) => keys.find(one => one.key === key),
+  }
+}
+
+t.test('requests for a deployment go to the address and the name that LiteLLM uses', async t => {
+  const api_base = 'https://proxy.example'
+  const fireworks = (model: string) => ({ model: `fireworks_ai/${model}`, api_key: 'os.environ/KEY' })
+  const { offer } = await importedOffers(t, [
+    ['claude', { model: 'anthropic/claude-sonnet-4-5', api_base: `${api_base}/anthropic/v1/messages` }],
+    ['command', { model: 'cohere_chat/command-a-03-2025', api_base: `${api_base}/v2/chat` }],
+    ['embed', { model: 'cohere/embed-v4.0', api_base: `${api_base}/v1/embed` }],
+    ['gemini', { model: 'gemini/gemini-2.5-flash', api_base: `${api_base}/gemini` }],
+    ['gemini-beta', { model: 'gemini/gemini-2.5-flash', api_base: `${api_base}/v1beta/` }],
+    ['short', fireworks('glm-4p7')],
+    ['fast', fireworks('kimi-k2p6-fast')],
+    ['long', fireworks('accounts/me/models/own')],
+    ['own', fireworks('own#accounts/me/deployments/1')],
+    ['nomic', fireworks('nomic-ai/nomic-embed-text-v1.5')],
+    ['ears', fireworks('whisper-v3')],
+    ['series', { model: 'azure/o_series/mine', api_base, api_key: 'os.environ/KEY' }],
+    ['fives', { model: 'azure/gpt5_series/other', api_base, api_key: 'os.environ/KEY' }],
+  ])
+  for (const [name, base, id] of [
+    ['claude', `${api_base}/anthropic/v1`, 'claude-sonnet-4-5'],
+    ['command', `${api_base}/v2`, 'command-a-03-2025'],
+    ['embed', `${api_base}/v2`, 'embed-v4.0'],
+    ['gemini', `${api_base}/gemini`, 'gemini-2.5-flash'],
+    ['gemini-beta', `${api_base}/v1beta`, 'gemini-2.5-flash'],
+    ['short', 'https://api.fireworks.ai/inference/v1', 'accounts/fireworks/models/glm-4p7'],
+    ['fast', 'https://api.fireworks.ai/inference/v1', 'accounts/fireworks/routers/kimi-k2p6-fast'],
+    ['long', 'https://api.fireworks.ai/inference/v1', 'accounts/me/models/own'],
+    ['own', 'https://api.fireworks.ai/inference/v1', 'own#accounts/me/deployments/1'],
+    ['nomic', 'https://api.fireworks.ai/inference/v1', 'nomic-ai/nomic-embed-text-v1.5'],
+    ['ears', 'https://api.fireworks.ai/inference/v1', 'whisper-v3'],
+    ['series', `${api_base}/openai/v1`, 'mine'],
+    ['fives', `${api_base}/openai/v1`, 'other'],
+  ] as const) {
+    t.strictSame([offer(name).base_url, offer(name).id], [base, id], name)
+  }
+})
+
+t.test('models of OpenAI behind another address get requests of the API that they take', async t => {
+  const at = { api_base: 'https://eu.proxy.example/v1', api_key: 'os.environ/KEY' }
+  const { offer } = await importedOffers(t, [
+    ['prefix', { ...at, model: 'openai/responses/gpt-5-mini' }],
+    ['mode', { ...at, model: 'openai/own' }, { mode: 'responses' }],
+    ['codex', { ...at, model: 'openai/gpt-5.1-codex' }],
+    ['research', { ...at, model: 'o4-mini-deep-research' }],
+    ['thinks', { ...at, model: 'openai/gpt-5-mini' }],
+    ['samples', { ...at, model: 'openai/gpt-4o-mini' }],
+    ['azure', { model: 'azure/own', api_base: 'https://own.openai.azure.com' }, { mode: 'responses' }],
+    ['claude', { model: 'anthropic/claude-sonnet-4-5' }, { mode: 'responses' }],
+  ])
+  for (const [name, wire, limit] of [
+    ['prefix', 'openai.responses', 'max_completion_tokens'],
+    ['mode', 'openai.responses', undefined],
+    ['codex', 'openai.responses', 'max_completion_tokens'],
+    ['research', 'openai.responses', 'max_completion_tokens'],
+    ['thinks', 'openai.chat', 'max_completion_tokens'],
+    ['samples', 'openai.chat', undefined],
+    ['azure', 'openai.responses', 'max_completion_tokens'],
+    ['claude', 'anthropic.messages', undefined],
+  ] as const) {
+    const { wires, quirks } = offer(name)
+    t.strictSame([wires.chat, quirks?.rename?.max_tokens], [wire, limit], name)
+  }
+})
+
+t.test('parameters that a deployment drops are dropped on every wire', async t => {
+  const drops = (model: string, ...additional_drop_params: string[]) => ({ model, additional_drop_params })
+  const { offer, line } = await importedOffers(t, [
+    ['nova', drops('bedrock/amazon.nova-pro-v1:0', 'temperature', 'response_format')],
+    ['local', { ...drops('openai/own', 'reasoning_effort'), api_base: 'https://own.example/v1' }],
+    ['strict', drops('groq/own', 'tools[*].function.strict', 'stop')],
+    ['first', drops('mistral/own', 'tools[0].function.strict')],
+  ])
+  t.notOk(offer('nova').parameters.some((one: string) => ['temperature', 'response_format'].includes(one)))
+  t.ok(offer('nova').parameters.includes('top_p'))
+  t.notOk(offer('local').parameters.includes('reasoning_effort'))
+  t.ok(offer('local').supports.includes('reasoning'), 'a request with it is taken')
+  t.strictSame(offer('strict').quirks.drop.slice(-2), ['tools.*.function.strict', 'stop'])
+  t.notOk(offer('strict').parameters)
+  t.match(line('model_list[2].litellm_params.additional_drop_params'), { fate: 'carried' })
+  t.match(line('model_list[3].litellm_params.additional_drop_params'), { fate: 'not carried' })
+})
+
+t.test('a profile of several regions is the model that it leads to', async t => {
+  const { offer } = await importedOffers(
+    t,
+    ['us', 'eu', 'apac', 'global'].map(area => [area, { model: `bedrock/${area}.anthropic.claude-sonnet-5` }] as const),
+  )
+  for (const area of ['us', 'eu', 'apac', 'global']) {
+    t.equal(offer(area).id, `${area}.anthropic.claude-sonnet-5`)
+    t.ok(offer(area).supports.includes('reasoning'), area)
+    t.notOk(offer(area).parameters.includes('temperature'), 'which this model refuses')
+  }
+  t.equal(offer('eu').pricing.prompt, '2.2')
+  t.match(offer('global'), { unpriced: 'allow', pricing: undefined }, 'its price is another one')
 })

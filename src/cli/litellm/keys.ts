@@ -11,21 +11,15 @@ const DEFAULT = 'default'
 /** Lists that allow every model. */
 const ALL_MODELS: readonly unknown[] = ['all-team-models', 'all-proxy-models', '*']
 const HOUR_S = 3600
+const DAY_S = 24 * HOUR_S
 /** Seconds up to which a span counts as each period. */
 const PERIODS = [
   ['hour', HOUR_S],
-  ['day', 24 * HOUR_S],
-  ['week', 7 * 24 * HOUR_S],
-  ['month', 31 * 24 * HOUR_S],
+  ['day', DAY_S],
+  ['week', 7 * DAY_S],
+  ['month', 31 * DAY_S],
 ] as const
-const UNITS: Readonly<Record<string, number>> = {
-  s: 1,
-  m: 60,
-  h: HOUR_S,
-  d: 24 * HOUR_S,
-  w: 7 * 24 * HOUR_S,
-  mo: 30 * 24 * HOUR_S,
-}
+const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, h: HOUR_S, d: DAY_S, w: 7 * DAY_S, mo: 30 * DAY_S }
 
 /** A key to import. */
 export interface Imported {
@@ -130,11 +124,8 @@ function convertKey(
   const isShort = preview !== undefined && /^sk-\.{2,3}.{1,6}$/.test(preview)
   const label = (alias ?? (isShort ? preview : `key ${hash.slice(0, 8)}`)).slice(0, 200)
   const member = memberOf(key)
-  note(
-    ['user_id', 'user_email'],
-    member === undefined ? 'lost' : 'carried',
-    member === undefined ? 'the operator owns it' : 'a member',
-  )
+  if (member === undefined) note(['user_id', 'user_email'], 'lost', 'the operator owns it')
+  else note(['user_id', 'user_email'], 'carried', 'a member')
   const args = {
     hash,
     name: label,

@@ -91,7 +91,7 @@ export class Catalogue {
     const { upstream, params } = deployment
     const { provider } = upstream
     const same = JSON.stringify([
-      provider,
+      headOf(upstream, params),
       Object.entries(params)
         .filter(([key]) => OF_MANIFEST.test(key) || SAMPLED.includes(key))
         .sort(),

@@ -2,8 +2,9 @@
 import { readdir } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { PACKAGE } from '../../config/locate.ts'
-import { OPENAI_WIRES, readPackaged, type Upstream } from './providers.ts'
-import { type Section, sectionOf, textOf } from './sections.ts'
+import { chat } from '../../operations/chat/index.ts'
+import { OPENAI_WIRES, readPackaged, THINKS, type Upstream } from './providers.ts'
+import { listOf, type Section, sectionOf, textOf } from './sections.ts'
 
 /** A deployment as it was understood. */
 export interface Deployment {
@@ -64,9 +65,12 @@ const CAPABILITIES: Readonly<Record<string, readonly string[]>> = {
 /** Keys of `model_info` that say what a model can. */
 export const isCapability = (key: string): boolean => Object.hasOwn(CAPABILITIES, key)
 
+/** Fields of chat requests that an offer takes unless it lists others. */
+const TUNING = [...new Set(Object.values(chat.tuning))]
+
 /** The offer of a deployment, without its model. */
 export function mappingOf(deployment: Deployment): Section {
-  const { upstream, info } = deployment
+  const { upstream, params, info } = deployment
   const packaged = packagedMapping(deployment)
   const supports = new Set((packaged?.supports as string[] | undefined) ?? supportsOf(deployment))
   for (const [key, names] of Object.entries(CAPABILITIES)) {
@@ -75,10 +79,30 @@ export function mappingOf(deployment: Deployment): Section {
       else if (info[key] === false) supports.delete(name)
     }
   }
-  const { deactivated_at, ...offer } = packaged ?? unknownMapping(deployment)
-  const unpriced = offer.pricing === undefined ? { unpriced: 'allow' } : {}
-  return { ...offer, ...unpriced, supports: [...supports], id: upstream.model, ...priceOf(deployment) }
+  const { deactivated_at, pricing, ...offer } = packaged ?? unknownMapping(deployment)
+  const isPriced = pricing !== undefined && !(upstream.base ?? upstream.model).startsWith('global.')
+  const price = isPriced ? { pricing } : { unpriced: 'allow' }
+  const wires = takesResponses(deployment) && { wires: { ...sectionOf(offer.wires), chat: 'openai.responses' } }
+  const asked = modeOf(deployment) === 'chat' ? listOf(params.additional_drop_params) : []
+  const dropped = TUNING.filter(one => asked.includes(one))
+  // A request with this field is taken where the model can reason, or where the field is left out.
+  if (dropped.includes('reasoning_effort')) supports.add('reasoning')
+  const taken = ((offer.parameters ?? TUNING) as string[]).filter(one => !dropped.includes(one))
+  const own = {
+    ...wires,
+    ...(dropped.length > 0 && { parameters: taken }),
+    supports: [...supports],
+    id: upstream.model,
+  }
+  return { ...offer, ...price, ...own, ...priceOf(deployment) }
 }
+
+/** Whether LiteLLM asks a deployment for chats by the Responses API. */
+const takesResponses = ({ upstream, params, info }: Deployment): boolean =>
+  /^(?:azure|openai)$/.test(upstream.provider) &&
+  (info.mode === 'responses' ||
+    /^\w+\/responses\//.test(String(params.model)) ||
+    /codex|deep-research|^(?:o\d|gpt-[\d.]+)-pro/.test(baseOf({ upstream, info })))
 
 /** Returns the note about a model whose price is not known, or about a pattern of such models. */
 export function unpricedNote(deployment: Deployment): string | undefined {
@@ -96,9 +120,12 @@ export async function modelOf(deployment: Deployment): Promise<Section> {
   return { ...(known ?? { family: 'imported', operations, input, output }), ...sizeOf(deployment.info) }
 }
 
+/** Beginnings of the ids of profiles at Bedrock, which lead to a model in several regions. */
+const AREA = /^(?:us|us-gov|eu|apac|jp|au|ca|global)\.(?=[a-z\d]+\.)/
+
 /** The model as catalogues name it, where a deployment or a profile has a name of its own. */
 const baseOf = ({ upstream, info }: Pick<Deployment, 'upstream' | 'info'>): string =>
-  textOf(info.base_model)?.replace(/^.*\//, '') ?? upstream.base ?? upstream.model
+  (textOf(info.base_model)?.replace(/^.*\//, '') ?? upstream.base ?? upstream.model).replace(AREA, '')
 
 function packagedMapping(deployment: Deployment): Section | undefined {
   const { manifest, model } = deployment.upstream
@@ -117,9 +144,6 @@ const supportsOf = (deployment: Deployment): readonly string[] => {
       ? ['streaming']
       : []
 }
-
-/** Models that think, whose deployments at OpenAI and Azure take requests of the Responses API. */
-const THINKS = /^(?:o\d|gpt-[5-9])/
 
 /** Wires of models at Vertex AI that have methods of their own, by what their names hold. */
 const VERTEX_WIRES: readonly (readonly [RegExp, operation: string, wire: string])[] = [

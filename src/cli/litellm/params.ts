@@ -82,9 +82,8 @@ export function settingsOf(params: Section, head: Section, id: string, variables
   }
   const quirks = sectionOf(head.quirks)
   const fields = { ...sectionOf(quirks.default), ...bodyOf(params, head) }
-  const dropped = listOf(params.additional_drop_params).filter(one => textOf(one) !== undefined)
   const timeouts = timeoutsOf(params)
-  const drop = [...listOf(quirks.drop), ...dropped]
+  const drop = [...listOf(quirks.drop), ...droppedOf(params)]
   return {
     ...(Object.keys(headers).length > 0 && { headers }),
     ...((Object.keys(fields).length > 0 || drop.length > 0) && {
@@ -97,6 +96,10 @@ export function settingsOf(params: Section, head: Section, id: string, variables
     ...(Object.keys(timeouts).length > 0 && { timeouts: { ...sectionOf(head.timeouts), ...timeouts } }),
   }
 }
+
+/** Fields to leave out, at their places: `tools.*.function.strict` for `tools[*].function.strict`. */
+const droppedOf = ({ additional_drop_params: all }: Section): string[] =>
+  listOf(all).flatMap(one => /^[^[\\]+$/.exec(String(one).replaceAll('[*]', '.*')) ?? [])
 
 function headersOf(params: Section): (readonly [string, string])[] {
   const written = {
@@ -145,25 +148,11 @@ export function noteDeployment(written: Section, deployment: Deployment, head: S
   for (const name of Object.keys(written).filter(one => /^(?:aws|vertex)_/.test(one))) {
     report.carried(key(name), 'the address or the credential of the manifest')
   }
-  for (const name of [
-    'aws_role_name',
-    'aws_session_name',
-    'aws_web_identity_token',
-    'aws_external_id',
-    'aws_sts_endpoint',
-  ]) {
-    report.lost(key(name), 'write the role in a profile and name it with profile; see docs/providers.md')
-  }
-  for (const name of [
-    'api_key',
-    'azure_ad_token',
-    'aws_access_key_id',
-    'aws_secret_access_key',
-    'aws_session_token',
-    'aws_bearer_token_bedrock',
-  ]) {
+  for (const name of ['role_name', 'session_name', 'web_identity_token', 'external_id', 'sts_endpoint'])
+    report.lost(key(`aws_${name}`), 'write the role in a profile and name it with profile; see docs/providers.md')
+  const ofAmazon = ['access_key_id', 'secret_access_key', 'session_token', 'bearer_token_bedrock']
+  for (const name of ['api_key', 'azure_ad_token', ...ofAmazon.map(one => `aws_${one}`)])
     noteSecret(key(name), params[name], report)
-  }
   if (written.vertex_credentials !== undefined)
     report.changed(key('vertex_credentials'), 'a variable with the JSON of the key file, not its path')
   report.carried(key('litellm_credential_name'), 'its key and address stand in the manifest')
@@ -216,7 +205,10 @@ function noteSettings(key: (name: string) => string, params: Section, head: Sect
     if (isSent) report.changed(key(name), 'quirks.default of the manifest')
     else report.lost(key(name), 'the wire of this provider has no such field; clients may set it')
   }
-  report.carried(key('additional_drop_params'), 'quirks.drop of the manifest')
+  const { additional_drop_params: toDrop } = params
+  if (Array.isArray(toDrop) && droppedOf(params).length === toDrop.length)
+    report.carried(key('additional_drop_params'), 'quirks.drop of the manifest, and the parameters of the offer')
+  else report.lost(key('additional_drop_params'), 'quirks.drop has fields and lists, such as tools.*.function.strict')
   const [longer, other] = ['timeout', 'stream_timeout'].sort((a, b) => seconds(params[b]) - seconds(params[a]))
   const isSet = isTimeout(params[longer!])
   if (isSet) report.changed(key(longer!), 'timeouts.first_event of the manifest')

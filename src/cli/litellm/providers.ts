@@ -91,7 +91,7 @@ export const OPENAI_WIRES: Readonly<Record<string, string>> = {
 
 /** Infixes of `bedrock/converse/…` and the like, which choose a way to call or a region. */
 const INFIX =
-  /^(?:(?:converse|invoke|converse_like|responses|chat|[a-z]{2}(?:-gov)?-[a-z]+-\d|(?:llama|nova|deepseek_r1|openai|qwen\w*)(?=\/arn:))\/)+/
+  /^(?:(?:converse|invoke|converse_like|responses|chat|o_series|gpt5_series|[a-z]{2}(?:-gov)?-[a-z]+-\d|(?:llama|nova|deepseek_r1|openai|qwen\w*)(?=\/arn:))\/)+/
 /** Things of Bedrock that are no models, models of Vertex AI with methods of their own, and services with other APIs. */
 const UNSERVED =
   /^(?:bedrock\/(?:agent|agentcore|flow|async_invoke)\/|vertex_ai\/(?:mistral|codestral|jamba|openai\/\d)|(?:watsonx|watsonx_text|sagemaker|sagemaker_chat|replicate|predibase|petals|nlp_cloud|aleph_alpha|oci|triton|gigachat|github_copilot|auto_router)\/)/
@@ -114,8 +114,13 @@ const ENDS: Readonly<Record<string, string>> = {
   huggingface: '/v1',
   azure: '/openai/v1',
   cohere: '/v2',
-  'google-ai-studio': '/v1beta',
 }
+
+/** Models that think: OpenAI and Azure take requests of the Responses API for them, and no `max_tokens` in others. */
+export const THINKS = /^(?:o\d|gpt-[5-9])/
+
+/** Names of models that Fireworks AI has below an account of its own: without a path, and not those of audio. */
+const FIREWORKS_NAME = /^(?!whisper)[^/#*]+$/
 
 /** A manifest, and the model as its provider names it. */
 export interface Upstream {
@@ -139,7 +144,9 @@ export async function upstreamOf(params: Section, mode: unknown): Promise<Upstre
   const prefix = custom ?? (slash < 0 ? bare : start)
   const rest = start === prefix ? name.slice(slash + 1) : name
   const plain = /^(?:bedrock|azure|openai|vertex)/.test(prefix) ? rest.replace(INFIX, '') || rest : rest
-  const model = prefix === 'huggingface' && !base ? plain.replace(/^([\w-]+)\/([^/]+\/[^/]+)$/, '$2:$1') : plain
+  const kind = plain.endsWith('-fast') ? 'routers' : 'models'
+  const long = prefix === 'fireworks_ai' ? plain.replace(FIREWORKS_NAME, `accounts/fireworks/${kind}/$&`) : plain
+  const model = prefix === 'huggingface' && !base ? plain.replace(/^([\w-]+)\/([^/]+\/[^/]+)$/, '$2:$1') : long
   if (!model || UNSERVED.test(`${prefix}/${model}`)) return undefined
   const provider = packagedOf(prefix, model, mode)
   const file = provider === 'vertex-openapi' ? 'google-vertex' : provider
@@ -163,11 +170,12 @@ function packagedOf(prefix: string, model: string, mode: unknown): string {
 }
 
 /** A packaged manifest without what others say; only the wires of an API where `api_base` is not that of OpenAI. */
-export function headOf({ provider, manifest }: Upstream, params: Section): Section {
+export function headOf({ provider, model, manifest }: Upstream, params: Section): Section {
   const { models, open, discover, enabled, priced_at, base_url, auth, organizations, ...rest } = manifest
   const base = textOf(params.api_base) ?? textOf(params.base_url)
   const isOther = provider === 'openai' && base !== undefined && !base.includes('api.openai.com')
-  return isOther ? { wires: OPENAI_WIRES, inline_media: true } : rest
+  const renamed = THINKS.test(model) && { quirks: { rename: { max_tokens: 'max_completion_tokens' } } }
+  return isOther ? { wires: OPENAI_WIRES, inline_media: true, ...renamed } : rest
 }
 
 /** A service without a packaged manifest that is taken to speak the API of OpenAI. */
@@ -180,14 +188,8 @@ function serviceOf(prefix: string, model: string, base: string | undefined): Ups
       .replace(/[^a-z0-9]+/g, '-')
       .replace(/^-|-$/g, '') || 'service'
   const auth = known?.[1] ? { scheme: 'bearer', secret: `\${${known[1]}}` } : { scheme: 'none' }
-  const manifest = {
-    provider,
-    name: prefix.replace(/[^ -~]/g, ' '),
-    base_url: known?.[0],
-    auth,
-    wires: OPENAI_WIRES,
-    inline_media: true,
-  }
+  const name = prefix.replace(/[^ -~]/g, ' ')
+  const manifest = { provider, name, base_url: known?.[0], auth, wires: OPENAI_WIRES, inline_media: true }
   return { provider, model, manifest, isAssumed: true }
 }
 
@@ -204,14 +206,14 @@ export const isServerless = (base: string): boolean => /\.(?:models|inference)\.
 /** `api_base` as `base_url`. */
 export function baseOf(provider: string, base: string): string {
   const trimmed = withoutSlashes(base)
-    .replace(/\/(?:chat\/completions|embeddings|rerank|responses)$/, '')
+    .replace(/\/(?:chat\/completions|embeddings|rerank|responses|messages)$/, '')
     .replace(/\/ai\/run$/, '/ai/v1')
     .replace(/\/inference:complete$/, '/v1')
   const end = ENDS[provider] ?? ''
   if (isServerless(base)) return `${trimmed.replace(/\/v1$/, '')}/v1`
   if (provider === 'azure') return trimmed.replace(/\/(?:openai|models)(?:\/.*)?$/, '') + end
   if (provider === 'azure-anthropic') return trimmed.replace(/\/(?:anthropic|models)(?:\/.*)?$/, '') + end
-  if (provider === 'cohere') return trimmed.replace(/\/v\d$/, '') + end
+  if (provider === 'cohere') return trimmed.replace(/\/v\d(?:\/\w+)?$/, '') + end
   if (provider === 'ollama') return trimmed.replace(/\/api(?:\/\w+)?$/, '') + (/\/v\d$/.test(trimmed) ? '' : end)
   return /\/v\d\w*$/.test(trimmed) ? trimmed : trimmed + end
 }
