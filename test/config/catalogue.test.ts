@@ -258,6 +258,14 @@ t.test('generate-nano-banana has a model that makes images', async t => {
   t.match(named, { kind: 'model', model: { operations: ['chat', 'images', 'image_edits'] } })
 })
 
+t.test('sessions transcribe with models of OpenAI', async t => {
+  for (const id of ['gpt-4o-transcribe', 'gpt-4o-mini-transcribe', 'whisper-1']) {
+    const { operations, mappings } = catalog.models.get(id)!
+    t.ok(operations!.includes('realtime'), id)
+    t.ok(mappings.find(({ provider }) => provider.id === 'openai')?.supports.has('realtime'), id)
+  }
+})
+
 /** Where a request for a model goes. */
 const planned = (model: string) => plan(queryOf(catalog, { model }, { principal: undefined }), { auto: [] }).targets
 

@@ -36,7 +36,7 @@ t.before(async () => {
             pricing: { prompt: '4', completion: '16', input_audio: '32', output_audio: '64', input_cache_read: '0.4' },
             supports: ['realtime', 'tools'],
           },
-          { model: 'scribe', id: 'scribe-1', pricing: { input_audio_hour: '3.6' } },
+          { model: 'scribe', id: 'scribe-1', pricing: { input_audio_hour: '3.6' }, supports: ['realtime'] },
         ],
       },
     },
@@ -48,7 +48,7 @@ t.before(async () => {
       },
       {
         ...{ id: 'scribe', name: 'scribe', family: 'test', input: ['audio'], output: ['text'] },
-        operations: ['transcriptions'],
+        operations: ['transcriptions', 'realtime'],
       },
     ],
     config: {
@@ -237,6 +237,7 @@ t.test('a client secret is refused for what its sessions could not do', async t 
     [[400, 'model_not_supported'], { ...session, model: 'scribe' }],
     [[400, 'transcription_model_not_supported'], heard('nope')],
     [[200, undefined], heard('scribe')],
+    [[200, undefined], { type: 'transcription', audio: { input: { transcription: { model: 'scribe' } } } }],
     [[402, 'billing_error'], session, poor.key],
   ]
   for (const [expected, wanted, key] of rows) {

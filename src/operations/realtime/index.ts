@@ -19,6 +19,12 @@ export const realtime: Operation<'realtime'> = {
       met: ({ supports }) => supports.has('realtime'),
     },
     {
+      param: 'model',
+      what: 'conversations: open a session with intent=transcription',
+      needed: ({ transcribes }) => !transcribes,
+      met: ({ model }) => !model.operations?.includes('transcriptions'),
+    },
+    {
       param: 'session.audio.output.voice',
       what: 'this voice',
       code: 'voice_not_supported',
