@@ -181,7 +181,8 @@ t.test('intent=transcription opens a session that transcribes and answers nothin
 
 t.test('a client secret opens sessions of its settings, for its key, for a while', async t => {
   const instructions = 'Be a secret pirate.'
-  const session = { type: 'realtime', model: 'voice', instructions, output_modalities: ['text'] }
+  const settings = { output_modalities: ['text'], reasoning: { effort: 'low' }, parallel_tool_calls: false }
+  const session = { type: 'realtime', model: 'voice', instructions, ...settings }
   const answer = await mint(session, { expires_after: { anchor: 'created_at', seconds: 1 } })
   const made = (await answer.json()) as { value: string; expires_at: number }
   t.equal(answer.status, 200)
@@ -202,7 +203,7 @@ t.test('a client secret opens sessions of its settings, for its key, for a while
   client.send({ type: 'session.update', session: { type: 'realtime', output_modalities: ['text'] } })
   const updated = await client.until('session.updated')
   t.notMatch(JSON.stringify(updated), /pirate/)
-  t.match(provider.last().first, { session: { instructions, output_modalities: ['text'] } })
+  t.match(provider.last().first, { session: { instructions, ...settings } })
   await client.end()
   t.strictSame(await refusalOf(new Client('?model=scribe', { key: made.value })), [400, 'model_mismatch'])
   t.strictSame(

@@ -41,6 +41,8 @@ const realtimeSession = s.object({
   tool_choice: s.optional(s.unknown()),
   max_output_tokens: s.optional(s.either(s.integer({ minimum: 1, maximum: 1_000_000 }), s.enum('inf'))),
   truncation: s.optional(s.unknown()),
+  parallel_tool_calls: s.optional(s.boolean()),
+  reasoning: s.optional(object),
   include: s.optional(s.array(text, { maxItems: 16 })),
   tracing: s.maybe(s.unknown()),
   prompt: s.optional(s.unknown()),
