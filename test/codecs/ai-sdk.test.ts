@@ -115,6 +115,25 @@ t.test('files in every encoding', async t => {
   }
 })
 
+t.test('an image of an earlier answer stays with its turn, and its wire decides on it', async t => {
+  for (const data of ['iVBORw0KGgo=', { type: 'data', data: 'iVBORw0KGgo=' }]) {
+    const image = { type: 'file', mediaType: 'image/png', data }
+    const pdf = { type: 'file', mediaType: 'application/pdf', data }
+    const ex = versioned(4, false)
+    const prompt = [...hi, { role: 'assistant', content: [text('Here:'), image, pdf] }, ...hi]
+    ex.request = decode({ prompt }, ex)
+    const url = 'data:image/png;base64,iVBORw0KGgo='
+    t.strictSame((ex.request as ChatRequest).messages[1], {
+      role: 'assistant',
+      content: 'Here:',
+      images: [{ type: 'image_url', image_url: { url } }],
+    })
+    const { warnings } = JSON.parse(String(aiSdk.encoder(ex).end()))
+    t.match(warnings, [{ message: /^prompt\[1\]\.content\[2\]: a part of type "file"/ }])
+    t.equal(warnings.length, 1)
+  }
+})
+
 t.test('results of tools in every form', async t => {
   for (const [output, content, is_error] of results) {
     const part = { type: 'tool-result', toolCallId: 'c', toolName: 'f', output }

@@ -137,9 +137,7 @@ function functionOf(tool: Json): Json {
   if (isObject(tool.inputSchema)) called.parameters = tool.inputSchema
   if (typeof tool.strict === 'boolean') called.strict = tool.strict
   const control = cacheControlOf(tool)
-  return control
-    ? { type: 'function', function: called, cache_control: control }
-    : { type: 'function', function: called }
+  return { type: 'function', function: called, ...(control && { cache_control: control }) }
 }
 
 /** The last message of the user, as text. */

@@ -108,7 +108,9 @@ function assistantMessage(content: readonly Json[], at: string, count: Count, js
       // A call that the provider ran itself is not the client's.
       if (part.providerExecuted !== true) calls.push(callOf(part, where, json))
     } else if (part.type !== 'tool-result') {
-      note(`${where}: a part of type "${String(part.type).slice(0, 50)}" of an earlier answer is not supported.`)
+      const made = part.type === 'file' ? filePart(part) : undefined
+      if (made?.type === 'image_url') parts.push(made)
+      else note(`${where}: a part of type "${String(part.type).slice(0, 50)}" of an earlier answer is not supported.`)
     }
   }
   const { provider_native_blocks: native } = kept
@@ -135,7 +137,7 @@ function detailOf(text: string, { format, signature, data, block }: Json): Detai
 
 function callOf(part: Json, at: string, json: ToolJson): ToolCall {
   const { signature } = ownOf(part)
-  const call = { name: nameIn(part, at), arguments: json.argumentsOf(part.input ?? {}, `${at}.input`) }
+  const call = { name: required(part, 'toolName', at), arguments: json.argumentsOf(part.input ?? {}, `${at}.input`) }
   return {
     id: idIn(part, at),
     type: 'function',
@@ -149,7 +151,6 @@ const required = (part: Json, name: string, at: string): string => {
   if (text) return text
   throw errors.invalidField(`${at}.${name}`, 'must be a string that is not empty')
 }
-const nameIn = (part: Json, at: string) => required(part, 'toolName', at)
 const idIn = (part: Json, at: string) => required(part, 'toolCallId', at)
 
 function resultMessage(part: Json, at: string, json: ToolJson, note: Note): Message {
