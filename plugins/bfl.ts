@@ -26,7 +26,7 @@ import { parsed } from './shared/whole.ts'
 const RATIOS = ['21:9', '16:9', '3:2', '4:3', '5:4', '1:1', '4:5', '3:4', '2:3', '9:16', '9:21']
 /** Models whose images have any size; the others have proportions. */
 const HAS_SIZES = /^flux-(?:2-|dev$|pro-1\.1$)/
-const SIDE = 32
+const SIDE_STEP_PX = 32
 /** The only models that take a mask. */
 const FILLS = /fill/
 const MAX_IMAGES = 8
@@ -38,7 +38,7 @@ function fieldsOf(request: Readonly<ImageRequest>, { mapping: { externalId: id }
   const { prompt, size, aspect_ratio: given, output_format } = request
   const pixels = given === undefined && HAS_SIZES.test(id) ? imageSizeOf(size) : undefined
   const aspect_ratio = pixels ? undefined : ratioFor(request, RATIOS)
-  const side = (length: number) => Math.max(SIDE, Math.round(length / SIDE) * SIDE)
+  const side = (length: number) => Math.max(SIDE_STEP_PX, Math.round(length / SIDE_STEP_PX) * SIDE_STEP_PX)
   return {
     prompt,
     ...(pixels && { width: side(pixels.width), height: side(pixels.height) }),

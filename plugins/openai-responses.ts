@@ -6,7 +6,7 @@ import { encode } from './openai-responses/encode.ts'
 import { error } from './openai-responses/error.ts'
 import { NATIVE_WIRE, native, withSystem } from './openai-responses/native.ts'
 import { withMedia } from './openai-responses/native-media.ts'
-import { MAX_NAME } from './openai-responses/tools.ts'
+import { MAX_NAME_CHARACTERS } from './openai-responses/tools.ts'
 import { withClientNames } from './shared/tool-name.ts'
 
 const responses: Translator<'chat'> = {
@@ -23,7 +23,8 @@ const responses: Translator<'chat'> = {
     withSystem,
     decoder: (mode, target) => new ResponsesDecoder(mode, target, true),
   },
-  decoder: (mode, target, input) => withClientNames(new ResponsesDecoder(mode, target), input, undefined, MAX_NAME),
+  decoder: (mode, target, input) =>
+    withClientNames(new ResponsesDecoder(mode, target), input, undefined, MAX_NAME_CHARACTERS),
   error,
 }
 

@@ -286,11 +286,13 @@ t.test('a doc comment begins with a verb or a name, and its sentences are short'
   t.strictSame(long, [])
 })
 
-t.test('a constant that bounds something names its subject', async t => {
+t.test('a constant that bounds something names its subject, and a number its unit', async t => {
   const vague = /^(?:MOST|LEAST|FEW|FULL|LARGE|SMALL|LONG|SHORT|MANY|MUCH|LIGHT|HEAVY|DEAR)$|^(?:MOST|LEAST)_/
+  const bare =
+    /^(?:(?:MAX|MIN|DEFAULT)_)?(?:BYTES|CHARACTERS|SIZE|NAME|TEXT|ID|URL|KEY|VALUE|ENTRY|HEAD|REST|KEPT|WAITING|PART|PAGE|LIMIT)$|^(?:BATCH|ROWS|SIDE|WIDTH|HEIGHT|PIXELS)$|(?:^|_)LENGTH$|_HEAD$/
   const found = sourceFiles.flatMap(file =>
-    [...textOf(file).matchAll(/^(?:export )?const ([A-Z_]+)\b/gm)]
-      .filter(([, name]) => vague.test(name!))
+    [...textOf(file).matchAll(/^(?:export )?const ([A-Z\d_]+) = (.)/gm)]
+      .filter(([, name, first]) => vague.test(name!) || (bare.test(name!) && /\d/.test(first!)))
       .map(([, name]) => `${file}: ${name}`),
   )
   t.strictSame(found, [])

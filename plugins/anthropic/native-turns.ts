@@ -147,11 +147,11 @@ const reference = (block: Block): Block =>
 
 const PLAIN_ID = /^[a-zA-Z0-9_-]*$/
 /** Longest id that is spelled character by character. */
-const MAX_SPELLED = 64
+const MAX_SPELLED_CHARACTERS = 64
 
 /** Ids of other wires in this wire's alphabet (R4); of long ones their hash. */
 function idOf(id: string): string {
   if (PLAIN_ID.test(id)) return id
-  if (id.length > MAX_SPELLED) return `call_${createHash('sha256').update(id).digest('hex')}`
+  if (id.length > MAX_SPELLED_CHARACTERS) return `call_${createHash('sha256').update(id).digest('hex')}`
   return id.replace(/[^a-zA-Z0-9_-]/gu, character => `_u${character.codePointAt(0)!.toString(16)}_`)
 }

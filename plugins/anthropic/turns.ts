@@ -149,10 +149,10 @@ function alternate(drafts: readonly Draft[]): MessagesTurn[] {
 }
 
 /** Characters of a foreign tool id that are kept. */
-const MAX_ID = 256
+const MAX_ID_CHARACTERS = 256
 
 /** A foreign tool id in the wire's alphabet; for `UniqueNames`. */
 function toolId(foreign: string, count: number): string {
-  const base = foreign.slice(0, MAX_ID).replace(/[^a-zA-Z0-9_-]/g, '_') || 'call'
+  const base = foreign.slice(0, MAX_ID_CHARACTERS).replace(/[^a-zA-Z0-9_-]/g, '_') || 'call'
   return count === 1 ? base : `${base}_${count}`
 }

@@ -33,8 +33,7 @@ import { takesCalls } from './tools.ts'
 /** The field with the arguments of a call. */
 const inputOf = (_: Json, name: string) => (name === 'toolUse' ? 'input' : undefined)
 
-/** Characters of the name of an image's format. */
-const MAX_FORMAT = 32
+const MAX_FORMAT_CHARACTERS = 32
 
 /** A whole message is decoded like a stream, so that both give the same events. */
 export class ConverseDecoder implements Decoder {
@@ -149,7 +148,7 @@ export class ConverseDecoder implements Decoder {
 
   #blockStart(index: number, start: unknown): Event[] {
     const { toolUse, image } = objectIn(start)
-    if (isObject(image)) this.#gather(index).format = textIn(image.format)?.slice(0, MAX_FORMAT)
+    if (isObject(image)) this.#gather(index).format = textIn(image.format)?.slice(0, MAX_FORMAT_CHARACTERS)
     if (!isObject(toolUse)) return []
     this.kept += weigh(toolUse)
     // The provider runs such a tool itself; the client has nothing to answer.

@@ -29,8 +29,8 @@ const STABILITY = /(?:^|\.)stability\./
 const RATIOS = ['16:9', '1:1', '21:9', '2:3', '3:2', '4:5', '5:4', '9:16', '9:21']
 const MAX_IMAGES = 5
 /** For an image with only an aspect ratio. */
-const PIXELS = 1024 * 1024
-const SIDE = 16
+const DEFAULT_PIXELS = 1024 * 1024
+const SIDE_STEP_PX = 16
 /** How far an edit may deviate from its image; the wire has no default. */
 const STRENGTH = 0.7
 
@@ -39,7 +39,7 @@ const mostOf = (id: string): number => (STABILITY.test(id) ? 1 : 5)
 function nova(request: Readonly<ImageRequest>, task: Json): Json {
   const { n, quality } = request
   const aspect = aspectOf(request.aspect_ratio, undefined)
-  const size = aspect === undefined ? imageSizeOf(request.size) : pixelsFor(aspect, PIXELS, SIDE)
+  const size = aspect === undefined ? imageSizeOf(request.size) : pixelsFor(aspect, DEFAULT_PIXELS, SIDE_STEP_PX)
   const isPremium = quality === 'hd' || quality === 'high' || quality === 'xhigh' || quality === 'max'
   return {
     ...task,

@@ -22,14 +22,14 @@ import { Contents } from './content.ts'
 import { type Family, familyOf } from './family.ts'
 import { replayReasoning } from './replay.ts'
 
-const MAX_LENGTH = 64
+const MAX_ID_CHARACTERS = 64
 const SHORT_ID = /^[a-zA-Z0-9]{9}$/
 
 /** At most 64 letters, digits, `_` and `-`; `count`: which call of this foreign id it is, from 1 on. */
 function plainId(foreign: string, count: number): string {
-  const base = foreign.slice(0, MAX_LENGTH).replace(/[^a-zA-Z0-9_-]/g, '_') || 'call'
+  const base = foreign.slice(0, MAX_ID_CHARACTERS).replace(/[^a-zA-Z0-9_-]/g, '_') || 'call'
   const suffix = count === 1 ? '' : `_${count}`
-  return base.slice(0, MAX_LENGTH - suffix.length) + suffix
+  return base.slice(0, MAX_ID_CHARACTERS - suffix.length) + suffix
 }
 
 /** Models of Mistral accept exactly nine letters and digits. */

@@ -5,7 +5,7 @@ import { isObject, type Json, listIn, MAX_CALLS, objectIn, parseAnswer, parseCal
 export const PARALLEL = 'parallel'
 
 /** Longer arguments belong to an actual tool. */
-const MAX_CHARACTERS = 1024 * 1024
+const MAX_ARGUMENTS_CHARACTERS = 1024 * 1024
 
 const RECIPIENT = /^functions\.(.+)$/s
 
@@ -20,7 +20,7 @@ interface WrappedCall {
  * Undefined for anything else: it is then an actual tool of that name.
  */
 export function wrappedCalls(args: string): WrappedCall[] | undefined {
-  if (args.length > MAX_CHARACTERS) return undefined
+  if (args.length > MAX_ARGUMENTS_CHARACTERS) return undefined
   let plain: unknown
   let parsed: unknown
   try {

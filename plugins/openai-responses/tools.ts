@@ -45,14 +45,14 @@ export function toolsOf(request: Readonly<ChatRequest>, { supports }: Mapping): 
 }
 
 /** The wire's longest name of a tool. */
-export const MAX_NAME = 128
+export const MAX_NAME_CHARACTERS = 128
 
 /** The wire defaults to strict, which rejects most schemas: `strict` is always sent explicitly. */
 function functionTool({ function: called, defer_loading: deferred }: FunctionTool, canDefer: boolean): Json {
   const { name, description, parameters, strict } = called
   return {
     type: 'function',
-    name: shortName(name, MAX_NAME),
+    name: shortName(name, MAX_NAME_CHARACTERS),
     ...(description !== undefined && { description }),
     parameters: toolSchema(parameters),
     strict: strict === true,
@@ -66,7 +66,7 @@ function customTool({ custom }: Extract<Tool, { type: 'custom' }>): Json {
     custom
   return {
     type: 'custom',
-    name: shortName(name, MAX_NAME),
+    name: shortName(name, MAX_NAME_CHARACTERS),
     ...(description !== undefined && { description }),
     ...(format !== undefined && {
       format: isObject(format.grammar) ? { type: format.type, ...format.grammar } : format,
@@ -88,7 +88,8 @@ function webSearchTool({ search_context_size: size, user_location: place, allowe
 
 function choiceOf(choice: ChatRequest['tool_choice'], searches: boolean): string | Json | undefined {
   if (choice == null || typeof choice === 'string') return choice ?? undefined
-  if (choice.type === 'function') return { type: 'function', name: shortName(choice.function.name, MAX_NAME) }
-  if (choice.type === 'custom') return { type: 'custom', name: shortName(choice.custom.name, MAX_NAME) }
+  if (choice.type === 'function')
+    return { type: 'function', name: shortName(choice.function.name, MAX_NAME_CHARACTERS) }
+  if (choice.type === 'custom') return { type: 'custom', name: shortName(choice.custom.name, MAX_NAME_CHARACTERS) }
   return searches ? { type: WEB_SEARCH } : undefined
 }

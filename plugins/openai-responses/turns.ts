@@ -14,7 +14,7 @@ import { hashedCallId } from '../shared/derived-ids.ts'
 import { shortName } from '../shared/tool-name.ts'
 import { inputOf, outputOf } from './parts.ts'
 import { namespaceOf, withReplayed } from './replay.ts'
-import { MAX_NAME } from './tools.ts'
+import { MAX_NAME_CHARACTERS } from './tools.ts'
 
 /** A tool call, and its result once a tool message provides it. */
 interface CallItem {
@@ -99,10 +99,15 @@ function turnOfMessage(message: Message, at: string, target: Target, calls: Call
 function callItem(call: ToolCall, id: string): Json {
   if (call.type === 'custom') {
     const { name, input } = call.custom
-    return { type: 'custom_tool_call', call_id: id, name: shortName(name, MAX_NAME), input }
+    return { type: 'custom_tool_call', call_id: id, name: shortName(name, MAX_NAME_CHARACTERS), input }
   }
   const { name, arguments: args } = call.function
-  return { type: 'function_call', call_id: id, name: shortName(name, MAX_NAME), arguments: toolArguments(args) }
+  return {
+    type: 'function_call',
+    call_id: id,
+    name: shortName(name, MAX_NAME_CHARACTERS),
+    arguments: toolArguments(args),
+  }
 }
 
 interface PlacedMessage {
@@ -131,7 +136,7 @@ function messagesOf(message: Message, at: string): PlacedMessage[] {
   return messages
 }
 
-const MAX_CALL_ID = 64
+const MAX_CALL_ID_CHARACTERS = 64
 
 /** The calls of a conversation by the client's ids, which other providers make longer, or reuse. */
 class Calls {
@@ -143,7 +148,7 @@ class Calls {
     const key = textKey(id)
     const count = this.#counts.get(key) ?? 0
     this.#counts.set(key, count + 1)
-    const fits = id !== '' && id.length <= MAX_CALL_ID && count === 0
+    const fits = id !== '' && id.length <= MAX_CALL_ID_CHARACTERS && count === 0
     const call: CallItem = { id: fits ? id : hashedCallId(`${count}:${id}`), type, output: undefined }
     this.#open.add(id, call, turn)
     return call

@@ -23,8 +23,8 @@ const GPT_IMAGE = /^(?:chat)?gpt-image/
 const ANY_SIZE = /^gpt-image-2/
 const SIZES: readonly string[] = ['1024x1024', '1536x1024', '1024x1536']
 /** Pixels of an image of which only the proportions are given. */
-const PIXELS = 1_500_000
-const SIDE = 16
+const DEFAULT_PIXELS = 1_500_000
+const SIDE_STEP_PX = 16
 
 /** All but one model make ten. */
 const mostOf = (id: string): number => (id.startsWith('dall-e-3') ? 1 : 10)
@@ -88,7 +88,7 @@ function sizeFor({ size, aspect_ratio: ratio }: Readonly<ImageRequest>, id: stri
   const aspect = ratio === undefined ? undefined : aspectOf(ratio, undefined)
   if (aspect === undefined) return size !== undefined && imageSizeOf(size) === undefined ? classSize(size, sizes) : size
   if (sizes !== SIZES || !ANY_SIZE.test(id)) return nearestAspect(sizes, aspect)
-  const { width, height } = pixelsFor(aspect, PIXELS, SIDE)
+  const { width, height } = pixelsFor(aspect, DEFAULT_PIXELS, SIDE_STEP_PX)
   return `${width}x${height}`
 }
 

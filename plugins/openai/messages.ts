@@ -38,8 +38,8 @@ export function encodeMessage(message: Message, target: Target, breakpoints: boo
 }
 
 /** OpenAI's longest id of a call; other providers make longer ones. */
-const MAX_CALL_ID = 40
-const shortId = (id: string): string => (id.length <= MAX_CALL_ID ? id : hashedCallId(id))
+const MAX_CALL_ID_CHARACTERS = 40
+const shortId = (id: string): string => (id.length <= MAX_CALL_ID_CHARACTERS ? id : hashedCallId(id))
 
 function encodeCall(call: ToolCall, target: Target): Json {
   const { type } = call

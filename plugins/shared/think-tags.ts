@@ -4,7 +4,7 @@ import type { Event } from '../../src/plugin.ts'
 const OPEN = '<think>'
 const CLOSE = '</think>'
 /** White space allowed before the tag; more is an answer. */
-const MAX_LEAD = 64
+const MAX_LEAD_CHARACTERS = 64
 
 /** Reads text in pieces that may split tags; emits `reasoning`, then `text`. */
 export class ThinkTags {
@@ -21,7 +21,7 @@ export class ThinkTags {
     this.#held = ''
     if (this.#state === 'lead') {
       const start = text.trimStart()
-      if (start.length < OPEN.length && OPEN.startsWith(start) && text.length < MAX_LEAD) {
+      if (start.length < OPEN.length && OPEN.startsWith(start) && text.length < MAX_LEAD_CHARACTERS) {
         this.#held = text
         return
       }

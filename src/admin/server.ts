@@ -11,7 +11,7 @@ import { checkHost, checkSender, tokenCheck } from './guard.ts'
 import { type Answer, json, routes } from './routes.ts'
 import { runCommand } from './run.ts'
 
-const BODY_LIMIT = 1024 * 1024
+const MAX_BODY_BYTES = 1024 * 1024
 const COMMANDS = '/commands/'
 
 /** Settings of the admin listener. */
@@ -105,7 +105,7 @@ function actorOf({ headers }: IncomingMessage): string {
 
 /** The body as JSON; an empty one as `{}`. */
 async function readJson(request: IncomingMessage): Promise<unknown> {
-  const body = await readBody(request, BODY_LIMIT)
+  const body = await readBody(request, MAX_BODY_BYTES)
   if (body.length === 0) return {}
   try {
     return JSON.parse(body.toString('utf8'))

@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-const BYTES = 32
-const MIN_LENGTH = 16
+const TOKEN_BYTES = 32
+const MIN_TOKEN_CHARACTERS = 16
 
 /**
  * The token in the file at `path`; creates a missing file, readable by its owner only. Throws for a file without a
@@ -13,8 +13,10 @@ const MIN_LENGTH = 16
 export function adminToken(path: string): string {
   const made = create(path)
   const token = made ?? readFileSync(path, 'utf8').trim()
-  if (token.length < MIN_LENGTH) {
-    throw new Error(`${path} holds no admin token (at least ${MIN_LENGTH} characters); delete it to get a new one`)
+  if (token.length < MIN_TOKEN_CHARACTERS) {
+    throw new Error(
+      `${path} holds no admin token (at least ${MIN_TOKEN_CHARACTERS} characters); delete it to get a new one`,
+    )
   }
   return token
 }
@@ -28,7 +30,7 @@ export function writeAddress(tokenFile: string, listen: string): void {
 /** Undefined when the file exists; two processes that start at once agree on one token. */
 function create(path: string): string | undefined {
   mkdirSync(dirname(path), { recursive: true })
-  const token = randomBytes(BYTES).toString('base64url')
+  const token = randomBytes(TOKEN_BYTES).toString('base64url')
   try {
     writeFileSync(path, `${token}\n`, { flag: 'wx', mode: 0o600 })
     return token

@@ -19,7 +19,7 @@ import { type AlertEntry, type AlertRule, compileAlerts, digestOf, WHOLE } from 
 import { creditsTold, rateTold, sentenceOf, spendTold, type Told } from './told.ts'
 
 /** Most keys of stored alerts in memory; the store has all. */
-const MAX_TOLD = 50_000
+const MAX_SENT_KEYS = 50_000
 /** A write that fails is tried again by a later request. */
 const RETRY_MS = 10_000
 
@@ -47,7 +47,7 @@ interface Reached {
 /** The watch of one process. */
 export class Alerts implements LimitWatch {
   readonly #options: AlertsOptions
-  readonly #told = new LRUCache<string, true>(upTo(MAX_TOLD))
+  readonly #told = new LRUCache<string, true>(upTo(MAX_SENT_KEYS))
   #entries: readonly AlertEntry[] = []
   #rules: readonly AlertRule[] = []
 

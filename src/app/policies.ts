@@ -28,7 +28,7 @@ const CUSTOM_OFF =
   'Custom providers are off. Set `custom_providers: { enabled: true }` in gateway.yaml to turn them on.'
 
 /** Organizations with own providers whose catalogues outlast a change of their rules. */
-const MAX_LINKED = 256
+const MAX_LINKED_CATALOGS = 256
 
 /** Catalogues with an organization's own providers in them, by the shared one; those of the same manifests. */
 interface LinkedCatalogs {
@@ -40,7 +40,7 @@ interface LinkedCatalogs {
 export class OrganizationPolicies implements Policies {
   readonly #context: PolicyContext
   readonly #known = new WeakMap<PolicyFacts, Policy>()
-  readonly #linked = new LRUCache<string, LinkedCatalogs>({ max: MAX_LINKED })
+  readonly #linked = new LRUCache<string, LinkedCatalogs>({ max: MAX_LINKED_CATALOGS })
 
   constructor(context: PolicyContext) {
     this.#context = context
@@ -177,7 +177,7 @@ class OrganizationPolicy implements Policy {
   }
 }
 
-const MAX_SECRET = 16 * 1024
+const MAX_SECRET_CHARACTERS = 16 * 1024
 
 /** Policy changes of operators, checked against the catalogue that `current` returns. */
 export function policyAdmin(context: PolicyContext, policies: Policies, current: () => Catalog): PolicyAdmin {
@@ -203,8 +203,8 @@ export function policyAdmin(context: PolicyContext, policies: Policies, current:
         const secret = input.secret.trim()
         const issue = secret === '' ? 'The secret is empty.' : issueOf(scheme, secret)
         if (issue) throw errors.invalidParameters(`${sentence(issue)}.`, 'secret')
-        if (secret.length > MAX_SECRET) {
-          throw errors.invalidParameters(`The secret is longer than ${MAX_SECRET} characters.`, 'secret')
+        if (secret.length > MAX_SECRET_CHARACTERS) {
+          throw errors.invalidParameters(`The secret is longer than ${MAX_SECRET_CHARACTERS} characters.`, 'secret')
         }
         return stores.providerKeys.add({ ...input, secret, fingerprint: fingerprint(secret) }, actor)
       },

@@ -141,8 +141,7 @@ export function whole(text: string, minimum: 0 | 1): number {
   throw new InvalidArgumentError(`"${text}" is not a whole number${minimum > 0 ? ' above zero' : ''}`)
 }
 
-/** Records per part of a list. */
-const PART = 500
+const RECORDS_PER_PART = 500
 
 interface Named {
   readonly id?: string
@@ -157,14 +156,16 @@ async function fetchAll({ admin }: Session, called: string, args: Arguments): Pr
   const { after, offset } = schemaOf(called).properties
   if (after) {
     const idOf = (last?: Named) => last?.id ?? last?.clientId
-    return joinParts<Named>(found => admin.command(called, { ...args, after: idOf(found.at(-1)), limit: PART }))
+    return joinParts<Named>(found =>
+      admin.command(called, { ...args, after: idOf(found.at(-1)), limit: RECORDS_PER_PART }),
+    )
   }
   if (!offset) return admin.command(called, args)
   let whole: Grouped | undefined
   const list = await joinParts(async found => {
     const part = await admin.command<readonly unknown[] | Grouped>(called, {
       ...args,
-      ...{ offset: found.length, limit: PART },
+      ...{ offset: found.length, limit: RECORDS_PER_PART },
     })
     if (isList(part)) return part
     whole ??= part
@@ -179,7 +180,7 @@ const isList = (part: readonly unknown[] | Grouped): part is readonly unknown[] 
 async function joinParts<T>(ask: (found: readonly T[]) => Promise<readonly T[]>, found: T[] = []): Promise<T[]> {
   const part = await ask(found)
   found.push(...part)
-  return part.length < PART ? found : joinParts(ask, found)
+  return part.length < RECORDS_PER_PART ? found : joinParts(ask, found)
 }
 
 /** Warns about accepted names that do not exist: they may be created later, or be misspelt. */

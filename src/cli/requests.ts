@@ -12,7 +12,7 @@ interface Part {
   readonly next: string | null
 }
 
-const PART = 500
+const ROWS_PER_QUERY = 500
 const DEFAULT_ROWS = 50
 /** Limits how long a request may run and still be shown by `tail` when it ends, without `--since`. */
 const TAIL_WINDOW_MS = 15 * 60_000
@@ -63,7 +63,7 @@ async function* partsOf({ admin }: Session, filters: Arguments, limit = Number.M
   let missing = limit
   let before: string | null | undefined
   do {
-    const args = { ...filters, limit: Math.min(PART, missing), ...(before && { before }) }
+    const args = { ...filters, limit: Math.min(ROWS_PER_QUERY, missing), ...(before && { before }) }
     const part: Part = await admin.command<Part>('requests.list', args)
     if (part.rows.length > 0) yield part.rows
     missing -= part.rows.length

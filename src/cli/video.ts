@@ -54,10 +54,10 @@ async function ended(id: string, { admin, io, json }: Session): Promise<ShownVid
   }
 }
 
-const WIDTH = 20
+const BAR_CHARACTERS = 20
 function bar(progress: number): string {
-  const full = Math.round((progress / 100) * WIDTH)
-  return `[${'#'.repeat(full)}${'-'.repeat(WIDTH - full)}] ${String(progress).padStart(3)}%`
+  const full = Math.round((progress / 100) * BAR_CHARACTERS)
+  return `[${'#'.repeat(full)}${'-'.repeat(BAR_CHARACTERS - full)}] ${String(progress).padStart(3)}%`
 }
 
 /** Reads the signed address at the host by which this command reaches the gateway, while the key of the job is in use. */

@@ -12,7 +12,7 @@ import { answererOf, answerModelOf } from './accounting.ts'
 import { checkedBy, validator } from './validate.ts'
 import { WholeEncoder } from './whole.ts'
 
-const MAX_STATE = 1024 * 1024
+const MAX_STATE_BYTES = 1024 * 1024
 const KEY = /^[A-Za-z0-9_.-]{1,64}$/
 
 const validate = validator(decisionBody)
@@ -22,7 +22,7 @@ export const decisions = {
   wire: 'typesafe.decisions',
   decode(body): DecisionRequest {
     const { model, state, questions } = validate(body)
-    if (Buffer.byteLength(JSON.stringify(state)) > MAX_STATE)
+    if (Buffer.byteLength(JSON.stringify(state)) > MAX_STATE_BYTES)
       throw errors.invalidField('state', 'must be at most 1 MiB of JSON')
     const known = Object.entries(questions).map(([key, question]) => [key, checked(key, question)] as const)
     return { model, state, questions: Object.fromEntries(known) }

@@ -8,7 +8,7 @@ import { errors } from '../lib/error.ts'
 import { measure } from './inner-json.ts'
 
 /** Maximum characters of all form fields that are JSON objects. Checking more would take too long. */
-const MAX_JSON = 4 * 1024 * 1024
+const MAX_JSON_CHARACTERS = 4 * 1024 * 1024
 
 /** A form in two parts: a JSON body, and files. */
 interface FormBody {
@@ -110,7 +110,8 @@ function objects(count: Count): ReadObject {
   let characters = 0
   return text => {
     characters += text.length
-    if (characters > MAX_JSON) throw errors.invalidFormData(`its JSON has more than ${MAX_JSON} characters`)
+    if (characters > MAX_JSON_CHARACTERS)
+      throw errors.invalidFormData(`its JSON has more than ${MAX_JSON_CHARACTERS} characters`)
     measure(text, CALL_BOUNDS, 1, count)
     try {
       return JSON.parse(text)

@@ -3,7 +3,7 @@
 import type { Exchange } from '../core/exchange.ts'
 import { Form, type Upload } from '../lib/body.ts'
 import { errors } from '../lib/error.ts'
-import { IMAGE_HEAD, imageType } from '../media/type.ts'
+import { IMAGE_HEAD_BYTES, imageType } from '../media/type.ts'
 import { type ImageEditBody, type ImageInput, imageEditForm, MAX_IMAGES } from '../operations/images/request.ts'
 import { withoutSpace } from '../wire/wire.ts'
 import { formBody } from './form.ts'
@@ -11,10 +11,10 @@ import { assertImageUrl } from './url.ts'
 import { type Validator, validator } from './validate.ts'
 
 /** A PNG up to the end of its header chunk (PNG specification, section 5.6). */
-const PNG_HEAD = 33
+const PNG_HEAD_BYTES = 33
 const MAX_FILE_BYTES = 50 * 1024 * 1024
 /** Base64 characters that hold the head of an image. */
-const HEAD_CHARACTERS = (PNG_HEAD / 3) * 4
+const HEAD_CHARACTERS = (PNG_HEAD_BYTES / 3) * 4
 
 const validateForm = validator(imageEditForm)
 
@@ -59,7 +59,7 @@ function ofForm(form: Form, ex?: Exchange): Edit {
 /** Throws a GatewayError for a file that is too large or not an image. */
 export function imageFromFile(file: Upload, param: string): ImageInput {
   if (file.size > MAX_FILE_BYTES) throw errors.fileTooLarge(MAX_FILE_BYTES, param)
-  const type = imageType(file.head(IMAGE_HEAD))
+  const type = imageType(file.head(IMAGE_HEAD_BYTES))
   if (type === undefined) throw errors.fileNotAnImage(param)
   return { file, type }
 }
@@ -95,7 +95,7 @@ function checkMask({ images: [first], mask }: Edit): void {
 /** Returns the size of a PNG; undefined for other images. */
 function sizeOf({ file, url = '', type }: ImageInput): string | undefined {
   if (type !== 'image/png') return undefined
-  const head = file ? file.head(PNG_HEAD) : headOf(url)
-  const isHeader = head.length >= PNG_HEAD && head.toString('latin1', 12, 16) === 'IHDR'
+  const head = file ? file.head(PNG_HEAD_BYTES) : headOf(url)
+  const isHeader = head.length >= PNG_HEAD_BYTES && head.toString('latin1', 12, 16) === 'IHDR'
   return isHeader ? `${head.readUInt32BE(16)}x${head.readUInt32BE(20)}` : undefined
 }

@@ -4,7 +4,7 @@ import type { Event, ImageDescription } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { toNumber } from '../core/money.ts'
 import type { GatewayError } from '../lib/error.ts'
-import { IMAGE_HEAD, imageType } from '../media/type.ts'
+import { IMAGE_HEAD_BYTES, imageType } from '../media/type.ts'
 import type { Base64Slice, GeneratedImage, GeneratedImages } from '../operations/images/request.ts'
 import { costDetails } from './accounting.ts'
 import { EVENT_STREAM, failureEvent } from './event-stream.ts'
@@ -117,7 +117,7 @@ function formatOf({ b64 }: GeneratedImage): string | undefined {
   const head = typeof b64 === 'string' ? b64.slice(0, HEAD_CHARACTERS) : b64.text(HEAD_CHARACTERS)
   return imageType(Buffer.from(head, 'base64'))?.replace('image/', '')
 }
-const HEAD_CHARACTERS = (IMAGE_HEAD / 3) * 4
+const HEAD_CHARACTERS = (IMAGE_HEAD_BYTES / 3) * 4
 
 /** Unreported counts are 0. */
 function usageOf(ex: Exchange): object {

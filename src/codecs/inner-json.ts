@@ -3,7 +3,7 @@
 import type { ChatRequest, Message } from '../core/chat-request.ts'
 import type { ExchangeInput } from '../core/exchange-input.ts'
 import { MAX_CALL_CHARACTERS } from '../json/answer-bounds.ts'
-import { type Bounds, CALL_BOUNDS, Count, MAX_LEVELS, MAX_NAME, MAX_VALUES, Shape } from '../json/shape.ts'
+import { type Bounds, CALL_BOUNDS, Count, MAX_LEVELS, MAX_NAME_CHARACTERS, MAX_VALUES, Shape } from '../json/shape.ts'
 import { errors } from '../lib/error.ts'
 import { MAX_PARSED_RESULTS, resultText } from '../wire/results.ts'
 
@@ -69,7 +69,7 @@ export function measure(text: string, bounds: Bounds, level: number, count: Coun
   shape.add(text)
   if (shape.excess === 'levels') throw errors.tooDeep(MAX_LEVELS)
   if (shape.excess === 'values') throw errors.tooManyElements(bounds.values)
-  if (shape.excess === 'nameLength') throw errors.nameTooLong(MAX_NAME)
+  if (shape.excess === 'nameLength') throw errors.nameTooLong(MAX_NAME_CHARACTERS)
   if (shape.excess === 'names') throw errors.tooManyNames(bounds.names!)
 }
 

@@ -16,7 +16,7 @@ import { validator } from './validate.ts'
 
 /** Prefix of the subprotocol in which browsers send a client secret. */
 const SECRET_PROTOCOL = 'openai-insecure-api-key.'
-const MAX_MODEL = 256
+const MAX_MODEL_CHARACTERS = 256
 
 /** Client secrets among the offered subprotocols; empty without one. */
 export function secretsOf(headers: Headers): string[] {
@@ -45,7 +45,7 @@ function opened(ex: Exchange): RealtimeRequest {
   const named = query.get('model') ?? undefined
   const session = principal?.realtime ? (JSON.parse(principal.realtime.session) as SessionSettings) : undefined
   if (!session) {
-    if (named === undefined || named === '' || named.length > MAX_MODEL) {
+    if (named === undefined || named === '' || named.length > MAX_MODEL_CHARACTERS) {
       throw errors.invalidField('model', 'is required in the query')
     }
     return { model: named, transcribes: query.get('intent') === 'transcription' }

@@ -16,7 +16,7 @@ import { costHeaders, targetHeaders } from './whole.ts'
 
 const validate = validator(speechBody)
 /** Bytes per event before base64: a multiple of its group size. */
-const MAX_DELTA = 48 * 1024
+const MAX_DELTA_BYTES = 48 * 1024
 const UNKNOWN_TYPE = 'application/octet-stream'
 
 const isTyped = ({ request }: Pick<Exchange, 'request'>): boolean =>
@@ -85,8 +85,8 @@ class EventEncoder implements Encoder {
     let text = ''
     for (const event of batch) {
       if (event.type !== 'bytes') continue
-      for (let at = 0; at < event.bytes.length; at += MAX_DELTA) {
-        const audio = event.bytes.toString('base64', at, at + MAX_DELTA)
+      for (let at = 0; at < event.bytes.length; at += MAX_DELTA_BYTES) {
+        const audio = event.bytes.toString('base64', at, at + MAX_DELTA_BYTES)
         text += typedEvent('speech.audio.delta', { audio })
       }
     }

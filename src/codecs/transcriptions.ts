@@ -6,7 +6,7 @@ import type { Exchange } from '../core/exchange.ts'
 import { toNumber } from '../core/money.ts'
 import { Form, type Upload } from '../lib/body.ts'
 import { errorBody, errors, type GatewayError } from '../lib/error.ts'
-import { AUDIO_HEAD, fileTypeOf } from '../media/audio-type.ts'
+import { AUDIO_HEAD_BYTES, fileTypeOf } from '../media/audio-type.ts'
 import {
   likelySeconds,
   type Transcript,
@@ -87,7 +87,7 @@ function canonical(body: TranscriptionBody, file: Upload | undefined): Transcrip
   return {
     model: body.model,
     file,
-    fileType: file && fileTypeOf(file.head(AUDIO_HEAD), file.extension, file.contentType),
+    fileType: file && fileTypeOf(file.head(AUDIO_HEAD_BYTES), file.extension, file.contentType),
     url: url ?? undefined,
     seconds: undefined,
     language: body.language ?? undefined,

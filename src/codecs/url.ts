@@ -2,9 +2,9 @@
 import { isPublicHost } from '../core/address.ts'
 import { errors } from '../lib/error.ts'
 import { isAddress, urlOf } from '../lib/url.ts'
-import { isBase64, MAX_DATA_HEAD } from '../wire/wire.ts'
+import { isBase64, MAX_DATA_HEAD_CHARACTERS } from '../wire/wire.ts'
 
-const MAX_URL = 8192
+const MAX_URL_CHARACTERS = 8192
 /** Only the beginning of the data is checked: the provider reads the rest. */
 const IMAGE_DATA =
   /^data:(?:image\/(?!svg)[a-z0-9.+-]+|application\/octet-stream)?(?:;[^;,]+)*;base64,(?:[a-z0-9+/_=\s-]{64}|[a-z0-9+/_-]{2}[a-z0-9+/_=\s-]{0,61}$)/i
@@ -23,14 +23,14 @@ const PUBLIC_HTTPS = 'a public https address'
 export const HTTPS_OR_DATA = `${PUBLIC_HTTPS} or a data URL`
 
 /** Checked characters of a data URL: its head and the beginning of its data. */
-const MAX_LOOK = MAX_DATA_HEAD + 100
+const MAX_LOOK_CHARACTERS = MAX_DATA_HEAD_CHARACTERS + 100
 
 /** Throws for a data URL with an overlong media type and parameters; ignores other text. */
 function assertDataHead(url: string, param: string): void {
   if (!/^data:/i.test(url)) return
-  const head = url.slice(0, MAX_DATA_HEAD)
-  if (head.includes(',') || url.length < MAX_DATA_HEAD) return
-  const rule = `a data URL may have at most ${MAX_DATA_HEAD} characters before its comma`
+  const head = url.slice(0, MAX_DATA_HEAD_CHARACTERS)
+  if (head.includes(',') || url.length < MAX_DATA_HEAD_CHARACTERS) return
+  const rule = `a data URL may have at most ${MAX_DATA_HEAD_CHARACTERS} characters before its comma`
   throw errors.invalidField(param, `${rule}, such as "data:application/pdf;base64,"`)
 }
 
@@ -41,10 +41,10 @@ function assertDataHead(url: string, param: string): void {
 export function assertImageUrl(url: string, param: string, taken?: string): void {
   if (/^data:/i.test(url)) {
     assertDataHead(url, param)
-    if (IMAGE_DATA.test(url.slice(0, MAX_LOOK))) return
+    if (IMAGE_DATA.test(url.slice(0, MAX_LOOK_CHARACTERS))) return
     throw errors.invalidField(param, 'must be a base64 data URL of an image (png, jpeg, gif or webp)')
   }
-  if (url.length > MAX_URL || !isAddress(url) || !isAllowed(url)) throw errors.urlNotAllowed(param, taken)
+  if (url.length > MAX_URL_CHARACTERS || !isAddress(url) || !isAllowed(url)) throw errors.urlNotAllowed(param, taken)
 }
 
 /**
@@ -52,13 +52,13 @@ export function assertImageUrl(url: string, param: string, taken?: string): void
  * public https addresses only. `taken`: addresses that the error names.
  */
 export function assertAudioUrl(url: string, param: string, taken = PUBLIC_HTTPS): void {
-  if (url.length > MAX_URL || !isAllowed(url)) throw errors.urlNotAllowed(param, taken)
+  if (url.length > MAX_URL_CHARACTERS || !isAllowed(url)) throw errors.urlNotAllowed(param, taken)
 }
 
 /** Throws unless `url` is https to a public host without credentials: only its provider fetches it. */
 export function assertPublicUrl(url: string, param: string): void {
   const isPublic = /^https:/i.test(url) && isAllowed(url, NO_ORIGINS)
-  if (url.length > MAX_URL || !isPublic) throw errors.urlNotAllowed(param, PUBLIC_HTTPS)
+  if (url.length > MAX_URL_CHARACTERS || !isPublic) throw errors.urlNotAllowed(param, PUBLIC_HTTPS)
 }
 const NO_ORIGINS: ReadonlySet<string> = new Set()
 
@@ -73,7 +73,7 @@ const FILE_SOURCES = `${PUBLIC_HTTPS}, a data URL or base64`
 /** Throws unless `url` is a data URL of audio in base64: nothing is fetched in its place. */
 export function assertAudioData(url: string, param: string): void {
   assertDataHead(url, param)
-  if (AUDIO_DATA.test(url.slice(0, MAX_LOOK))) return
+  if (AUDIO_DATA.test(url.slice(0, MAX_LOOK_CHARACTERS))) return
   throw errors.invalidField(param, 'must be a base64 data URL of audio, such as "data:audio/wav;base64,"')
 }
 const AUDIO_DATA = /^data:(?:(?:audio|video)\/[a-z0-9.+-]+|application\/octet-stream)?(?:;[^;,]+)*;base64,[a-z0-9+/_-]/i
@@ -82,10 +82,11 @@ const AUDIO_DATA = /^data:(?:(?:audio|video)\/[a-z0-9.+-]+|application\/octet-st
 export function assertDocumentUrl(url: string, param: string): void {
   if (/^data:/i.test(url)) {
     assertDataHead(url, param)
-    if (/^data:[a-z0-9.+/-]*(?:;[^;,]+)*;base64,[a-z0-9+/_-]/i.test(url.slice(0, MAX_LOOK))) return
+    if (/^data:[a-z0-9.+/-]*(?:;[^;,]+)*;base64,[a-z0-9+/_-]/i.test(url.slice(0, MAX_LOOK_CHARACTERS))) return
     throw errors.invalidField(param, 'must be a base64 data URL of a document or an image')
   }
-  if (url.length > MAX_URL || !isSecure(url) || !isAllowed(url)) throw errors.urlNotAllowed(param, HTTPS_OR_DATA)
+  if (url.length > MAX_URL_CHARACTERS || !isSecure(url) || !isAllowed(url))
+    throw errors.urlNotAllowed(param, HTTPS_OR_DATA)
 }
 
 /** Whether `url` is https, or of an origin that is fetched from. */

@@ -7,8 +7,7 @@ import { errorBody, errors } from '../lib/error.ts'
 import { type Check, compile, type Failure } from '../validation/compile.ts'
 import { dropNulls } from './absent.ts'
 
-/** Characters of an unknown name that an error repeats. */
-const MAX_SHOWN_NAME = 100
+const MAX_SHOWN_NAME_CHARACTERS = 100
 
 /** An invalid value and its place; an empty path is the whole value. */
 interface Issue {
@@ -84,7 +83,7 @@ function explain(failures: Failure[]): Issue {
   if (issue.keyword === 'required') path += `${path && '.'}${issue.params.missingProperty}`
   if (issue.keyword === 'discriminator') path += `${path && '.'}${issue.params.tag}`
   if (issue.keyword === 'additionalProperties') {
-    path += `${path && '.'}${String(issue.params.additionalProperty).slice(0, MAX_SHOWN_NAME)}`
+    path += `${path && '.'}${String(issue.params.additionalProperty).slice(0, MAX_SHOWN_NAME_CHARACTERS)}`
   }
   return { path, message: describe(issue, own) }
 }

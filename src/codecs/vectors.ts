@@ -14,12 +14,12 @@ export function givenVectors({ value, bytes }: Result): readonly Vector[] {
   return data.map(({ embedding }) => embedding)
 }
 
-const BYTES = 4
+const FLOAT_BYTES = 4
 
 /** Rounds each number to float32. */
 export function toBase64(vector: readonly number[]): string {
-  const bytes = Buffer.allocUnsafe(vector.length * BYTES)
-  for (let at = 0; at < vector.length; at++) bytes.writeFloatLE(vector[at]!, at * BYTES)
+  const bytes = Buffer.allocUnsafe(vector.length * FLOAT_BYTES)
+  for (let at = 0; at < vector.length; at++) bytes.writeFloatLE(vector[at]!, at * FLOAT_BYTES)
   return bytes.toString('base64')
 }
 
@@ -27,6 +27,6 @@ export function toBase64(vector: readonly number[]): string {
 export function toNumbers(base64: string): number[] {
   const bytes = Buffer.from(base64, 'base64')
   const numbers: number[] = []
-  for (let at = 0; at + BYTES <= bytes.length; at += BYTES) numbers.push(bytes.readFloatLE(at))
+  for (let at = 0; at + FLOAT_BYTES <= bytes.length; at += FLOAT_BYTES) numbers.push(bytes.readFloatLE(at))
   return numbers
 }

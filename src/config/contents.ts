@@ -5,7 +5,7 @@ import { resolve } from 'node:path'
 import { systemErrorText } from './reference.ts'
 import type { Path, Source } from './source.ts'
 
-const MAX_BYTES = 1024 * 1024
+const MAX_FILE_BYTES = 1024 * 1024
 
 /** A key that names a file, and where it stands. */
 export interface NamedFile {
@@ -53,7 +53,7 @@ async function read(path: string, refuse: (why: string) => Error): Promise<strin
   try {
     const facts = await stat(path)
     if (!facts.isFile()) throw refuse('it is not a file')
-    if (facts.size > MAX_BYTES) throw refuse(`it is larger than ${MAX_BYTES} bytes`)
+    if (facts.size > MAX_FILE_BYTES) throw refuse(`it is larger than ${MAX_FILE_BYTES} bytes`)
     text = await readFile(path, 'latin1')
   } catch (thrown) {
     throw (thrown as NodeJS.ErrnoException).code === undefined ? thrown : refuse(systemErrorText(thrown))

@@ -35,9 +35,9 @@ import { type Path, Source, samePath } from './source.ts'
 import { check } from './validate.ts'
 import { type Expanded, expandReferences } from './yaml.ts'
 
-const MAX_BYTES = 1024 * 1024
+const MAX_FILE_BYTES = 1024 * 1024
 /** Values frozen before yielding to the event loop. */
-const AT_ONCE = 10_000
+const VALUES_BEFORE_YIELD = 10_000
 /** Sections where a reference may be shown: addresses and paths contain no secret. */
 const OPEN = new Set<unknown>(['server', 'catalog', 'base_url'])
 const ADDRESS: Path = ['base_url']
@@ -276,7 +276,7 @@ async function readText(path: string, name: string): Promise<string> {
   try {
     const facts = await stat(path)
     if (!facts.isFile()) throw refuse('expected a file')
-    if (facts.size > MAX_BYTES) throw refuse(`the file is larger than 1 MiB (${facts.size} bytes); split it`)
+    if (facts.size > MAX_FILE_BYTES) throw refuse(`the file is larger than 1 MiB (${facts.size} bytes); split it`)
     return new TextDecoder('utf-8', { fatal: true }).decode(await readFile(path))
   } catch (thrown) {
     if (thrown instanceof ConfigError) throw thrown
@@ -293,6 +293,6 @@ async function deepFreeze(value: unknown): Promise<void> {
     if (typeof one !== 'object' || one === null || Object.isFrozen(one)) continue
     Object.freeze(one)
     for (const inner of Object.values(one)) left.push(inner)
-    if (count % AT_ONCE === 0) await turn()
+    if (count % VALUES_BEFORE_YIELD === 0) await turn()
   }
 }

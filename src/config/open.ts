@@ -6,19 +6,19 @@ import type { Mapping, Model } from '../core/translator.ts'
 
 /** No segment of a name is empty or consists of dots: some wires put it into a path. */
 const NAME = /^[A-Za-z0-9][\w.:@+-]*(?:\/\w[\w.:@+-]*)*$/
-const MAX_LENGTH = 128
+const MAX_NAME_CHARACTERS = 128
 /** Cached offers for names from callers; each takes some kilobytes together with its routing state. */
-const MAX_KEPT = 256
+const MAX_CACHED_OFFERS = 256
 
 /** Whether a text is a valid name of a model that no file lists. */
-const isOpenName = (name: string): boolean => name.length <= MAX_LENGTH && NAME.test(name)
+const isOpenName = (name: string): boolean => name.length <= MAX_NAME_CHARACTERS && NAME.test(name)
 
 /** Offers of one provider for models that no file lists. `find` makes one for every valid name. */
 export class OpenCatalog implements OpenModels {
   readonly #template: Mapping
   readonly #mapped: ReadonlySet<string>
   readonly #found: () => readonly FoundModel[]
-  readonly #given = new LRUCache<string, Mapping>({ max: MAX_KEPT })
+  readonly #given = new LRUCache<string, Mapping>({ max: MAX_CACHED_OFFERS })
   #listed: { readonly of: readonly FoundModel[]; readonly mappings: readonly Mapping[] } = { of: [], mappings: [] }
   #byName = new Map<string, Mapping>()
 

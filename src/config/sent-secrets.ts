@@ -8,7 +8,7 @@ import type { Path } from './source.ts'
 
 /** Credentials that one manifest may send beside that of `auth`, and their characters in all. */
 const MAX_SECRETS = 32
-const MAX_CHARACTERS = 4096
+const MAX_SECRET_CHARACTERS = 4096
 /** Other values that it may take from references. */
 const MAX_VALUES = 64
 /** Shorter texts are words. */
@@ -33,8 +33,8 @@ export function sentSecrets({ source, value, referred }: ConfigFile<ProviderFile
   if (secrets.size + values.size === 0) return undefined
   let characters = 0
   for (const secret of secrets) characters += secret.length
-  if (secrets.size > MAX_SECRETS || characters > MAX_CHARACTERS) {
-    const most = `${MAX_SECRETS} of ${MAX_CHARACTERS} characters in all`
+  if (secrets.size > MAX_SECRETS || characters > MAX_SECRET_CHARACTERS) {
+    const most = `${MAX_SECRETS} of ${MAX_SECRET_CHARACTERS} characters in all`
     throw source.error(`expected at most ${most} of headers and defaults that are credentials`, ['headers'])
   }
   if (values.size > MAX_VALUES) {

@@ -4,7 +4,7 @@ import type { MessageListener, MessageSocket } from '../core/message-socket.ts'
 /** Bytes of one message that the demo reads; a larger one ends the session. */
 const MAX_MESSAGE_BYTES = 1024 * 1024
 /** Characters of events that wait for the gateway; where more would, the session ends. */
-const MAX_WAITING = 4 * 1024 * 1024
+const MAX_WAITING_CHARACTERS = 4 * 1024 * 1024
 /** RFC 6455 section 7.4.1. */
 const ABNORMAL = 1006
 const TOO_LARGE = 1009
@@ -29,7 +29,7 @@ export class SimulatedSocket implements MessageSocket {
     this.#take = session(event => {
       const text = JSON.stringify(event)
       this.#waitingSize += text.length
-      if (this.#waitingSize > MAX_WAITING) {
+      if (this.#waitingSize > MAX_WAITING_CHARACTERS) {
         this.close(TOO_LARGE)
         return
       }

@@ -8,10 +8,10 @@ import { urlOf } from '../lib/url.ts'
 import { Fetcher } from './fetcher.ts'
 import { nameServers, type Resolve } from './guard.ts'
 
-const MAX_URL = 2048
-const MAX_CHARACTERS = 4_000
+const MAX_URL_CHARACTERS = 2048
+const MAX_ANSWER_CHARACTERS = 4_000
 /** UTF-8 has up to four bytes for a character. */
-const MAX_BYTES = 4 * MAX_CHARACTERS
+const MAX_ANSWER_BYTES = 4 * MAX_ANSWER_CHARACTERS
 const HTTPS = 443
 const FIRST_FREE_PORT = 1024
 const INTERNAL = /(?:^|\.)(?:localhost|local|internal)\.?$/i
@@ -58,14 +58,14 @@ export const isCallbackAllowed = (url: string, allowed: readonly string[]): bool
   isAllowed(url, allowed) || isPublicTarget(url)
 
 function isAllowed(given: string, allowed: readonly string[]): boolean {
-  const url = given.length > MAX_URL ? undefined : urlOf(given)
+  const url = given.length > MAX_URL_CHARACTERS ? undefined : urlOf(given)
   if (!url) return false
   const { origin, username, password, hash } = url
   return username === '' && password === '' && hash === '' && allowed.some(one => new URL(one).origin === origin)
 }
 
 function isPublicTarget(given: string): boolean {
-  const url = given.length > MAX_URL ? undefined : urlOf(given)
+  const url = given.length > MAX_URL_CHARACTERS ? undefined : urlOf(given)
   if (!url) return false
   const { protocol, username, password, hash, hostname, port } = url
   const isPortFree = port === '' || Number(port) === HTTPS || Number(port) >= FIRST_FREE_PORT
@@ -80,10 +80,10 @@ async function beginningOf(body: AsyncIterable<Buffer>): Promise<string> {
     for await (const chunk of body) {
       chunks.push(chunk)
       size += chunk.length
-      if (size >= MAX_BYTES) break
+      if (size >= MAX_ANSWER_BYTES) break
     }
   } catch {
     // The part that was read before the break is enough.
   }
-  return Buffer.concat(chunks).subarray(0, MAX_BYTES).toString('utf8').slice(0, MAX_CHARACTERS)
+  return Buffer.concat(chunks).subarray(0, MAX_ANSWER_BYTES).toString('utf8').slice(0, MAX_ANSWER_CHARACTERS)
 }

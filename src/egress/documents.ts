@@ -7,10 +7,10 @@ import type { Fetcher } from './fetcher.ts'
 import { AddressNotAllowed } from './redirects.ts'
 
 const TOTAL_MS = 5_000
-const MAX_BYTES = 5 * 1024
+const MAX_DOCUMENT_BYTES = 5 * 1024
 /** Key sets of an identity provider. */
 const MAX_TRUSTED_BYTES = 1024 * 1024
-const MAX_KEPT = 1_000
+const MAX_CACHED_DOCUMENTS = 1_000
 /** At the same time, of all strangers together; and what one reader may have of those. */
 const MAX_FETCHES = 16
 const TENANT_SHARE = 1 / 4
@@ -30,7 +30,7 @@ interface Kept {
 export class DocumentFetcher implements DocumentSource {
   readonly #fetcher: Fetcher
   readonly #now: () => number
-  readonly #kept = new LRUCache<string, Kept>({ max: MAX_KEPT })
+  readonly #kept = new LRUCache<string, Kept>({ max: MAX_CACHED_DOCUMENTS })
   /** One fetch of an address at a time. */
   readonly #running = new Map<string, Promise<Kept>>()
   readonly #places = new FairShare(MAX_FETCHES, undefined, { alone: TENANT_SHARE, contended: TENANT_SHARE })
@@ -89,8 +89,8 @@ export class DocumentFetcher implements DocumentSource {
     const { content, header } = await this.#fetcher.read(url, {
       accept: 'application/json',
       timeoutMs: TOTAL_MS,
-      maxBytes: MAX_BYTES,
-      tooLarge: () => unread(`it is larger than ${MAX_BYTES} bytes`),
+      maxBytes: MAX_DOCUMENT_BYTES,
+      tooLarge: () => unread(`it is larger than ${MAX_DOCUMENT_BYTES} bytes`),
       check({ status, header }) {
         if (status !== 200) throw unread(`its server answers ${status}`)
         const isPlain = (header('content-encoding') ?? 'identity') === 'identity'

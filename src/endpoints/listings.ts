@@ -14,7 +14,7 @@ interface Listings {
 const listings = new WeakMap<object, WeakMap<Catalog, Listings>>()
 
 /** Bytes of all listings: each session may have its own view. Beyond them the oldest are dropped. */
-const MAX_BYTES = 64 * 1024 * 1024
+const MAX_LISTINGS_BYTES = 64 * 1024 * 1024
 /** Bytes that one takes beside its JSON. */
 const ENTRY_BYTES = 600
 const kept: { readonly made: Listings['made']; readonly key: string; readonly bytes: number }[] = []
@@ -25,7 +25,7 @@ function keep(made: Listings['made'], key: string, listing: Buffer): void {
   const bytes = listing.length + ENTRY_BYTES
   kept.push({ made, key, bytes })
   keptBytes += bytes
-  while (keptBytes > MAX_BYTES) {
+  while (keptBytes > MAX_LISTINGS_BYTES) {
     const oldest = kept.shift()!
     keptBytes -= oldest.bytes
     oldest.made.delete(oldest.key)

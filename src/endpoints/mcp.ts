@@ -16,7 +16,7 @@ import { allScopes, answer, NEEDED_SCOPE, prepare } from '../mcp/server.ts'
 import { listedModels } from './models.ts'
 
 const PATH = '/mcp'
-const BODY_LIMIT = 4 * 1024 * 1024
+const MAX_BODY_BYTES = 4 * 1024 * 1024
 const METHODS = 'GET, POST, OPTIONS'
 const ALLOWED_HEADERS =
   'Authorization, Content-Type, Accept, x-api-key, x-source, x-session-id, mcp-protocol-version, mcp-session-id, ' +
@@ -38,7 +38,7 @@ const row = {
 /** `check` compares Host and Origin before the credential is read. */
 export const mcp: readonly Endpoint[] = [
   { ...row, method: 'GET', bodyLimit: 0, body: 'none', open: ex => viewOf(ex) !== 'older stream', serve: show },
-  { ...row, method: 'POST', bodyLimit: BODY_LIMIT, serve: post },
+  { ...row, method: 'POST', bodyLimit: MAX_BODY_BYTES, serve: post },
   { ...row, method: 'OPTIONS', bodyLimit: 0, body: 'none', open: true, serve: preflight },
   ...(['DELETE', 'PUT', 'PATCH'] as const).map(
     (method: Method): Endpoint => ({

@@ -15,7 +15,7 @@ import { errorPage } from '../oauth/pages.ts'
 import { register, registration } from '../oauth/register.ts'
 import { revoke, token } from '../oauth/token.ts'
 
-const BODY_LIMIT = 64 * 1024
+const MAX_BODY_BYTES = 64 * 1024
 const NO_STORE = ['cache-control', 'no-store', 'pragma', 'no-cache']
 const JSON_TYPE = 'application/json'
 
@@ -27,7 +27,7 @@ const row = {
   check: (ex: Exchange) => void siteOf(ex),
 } as const
 const reading = { ...row, bodyLimit: 0, body: 'none', open: true } as const
-const posting = { ...row, method: 'POST', bodyLimit: BODY_LIMIT } as const
+const posting = { ...row, method: 'POST', bodyLimit: MAX_BODY_BYTES } as const
 
 const asPage = (error: GatewayError): ErrorAnswer => {
   const { html, headers } = errorPage(error.message)

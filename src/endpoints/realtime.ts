@@ -19,7 +19,7 @@ import { RequestQuery } from '../routing/query.ts'
 import { countRule } from '../routing/rules.ts'
 
 const PATH = '/v1/realtime'
-const BODY_LIMIT = 256 * 1024
+const MAX_BODY_BYTES = 256 * 1024
 /** Seconds that a client secret lives. */
 const LIFE = { usual: 60, least: 10, most: 300 }
 const MAX_INSTRUCTION_TOKENS = 16_384
@@ -47,7 +47,7 @@ export const realtime: readonly Endpoint[] = [
     path: `${PATH}/client_secrets`,
     chain: 'local',
     codec: clientSecrets,
-    bodyLimit: BODY_LIMIT,
+    bodyLimit: MAX_BODY_BYTES,
     check: checkEnabled,
     serve: mint,
   },

@@ -25,7 +25,7 @@ const options = s.object({
 })
 
 /** Nothing longer can be a key; hashing it would be work for the sender's benefit. */
-const MAX_KEY_LENGTH = 256
+const MAX_KEY_CHARACTERS = 256
 
 /** Throws 401 without a valid credential, and 403 or 410 for a principal that may not make the request. */
 export const auth: FilterFactory<Infer<typeof options>> = {
@@ -90,7 +90,7 @@ interface Uses {
 
 /** Throws or rejects with 503 when the store fails. */
 function find(secret: string, { keys, realtimeSecrets }: Services): Found | Promise<Found> {
-  if (secret.length > MAX_KEY_LENGTH) return undefined
+  if (secret.length > MAX_KEY_CHARACTERS) return undefined
   if (isClientSecret(secret)) return realtimeSecrets.find(hash('sha256', secret))
   const refuse = (cause: unknown) => {
     throw errors.storeUnavailable(cause)

@@ -6,9 +6,9 @@ import type { Reply } from '../core/reply.ts'
 import { asError } from '../lib/error.ts'
 
 /** Characters of the request, and of the answer: what is beyond is left out. */
-const MAX_CHARACTERS = 128 * 1024
+const MAX_CONTENT_CHARACTERS = 128 * 1024
 /** Characters of one text of the request, such as an image as a data URL. */
-const MAX_TEXT = 32 * 1024
+const MAX_STRING_CHARACTERS = 32 * 1024
 const SECRET = /secret|password|authorization|api_?key/i
 
 /** A part of an answer: pieces of one kind that follow one another. */
@@ -23,16 +23,16 @@ interface Part {
 class Content {
   #request: string | undefined
   readonly #answer: Part[] = []
-  #left = MAX_CHARACTERS
+  #left = MAX_CONTENT_CHARACTERS
   #isCut = false
 
   asked(body: unknown): void {
     this.#request = JSON.stringify(body, (name, value: unknown) => {
       if (typeof value !== 'string') return value
       if (SECRET.test(name)) return '[hidden]'
-      if (value.length <= MAX_TEXT) return value
+      if (value.length <= MAX_STRING_CHARACTERS) return value
       this.#isCut = true
-      return `${value.slice(0, MAX_TEXT)}…`
+      return `${value.slice(0, MAX_STRING_CHARACTERS)}…`
     })
   }
 
@@ -79,8 +79,8 @@ class Content {
   /** JSON: the request, as a text where it is cut. */
   toString(): string {
     const text = this.#request ?? 'null'
-    const isLong = text.length > MAX_CHARACTERS
-    const request = isLong ? JSON.stringify(text.slice(0, MAX_CHARACTERS)) : text
+    const isLong = text.length > MAX_CONTENT_CHARACTERS
+    const request = isLong ? JSON.stringify(text.slice(0, MAX_CONTENT_CHARACTERS)) : text
     return `{"request":${request},"answer":${JSON.stringify(this.#answer)},"cut":${isLong || this.#isCut}}`
   }
 }

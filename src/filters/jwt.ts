@@ -9,10 +9,9 @@ import { errors, type GatewayError } from '../lib/error.ts'
 import { upTo } from '../lib/up-to.ts'
 import { CLOCK_TOLERANCE_SECONDS, claimAt, type IssuerServices, refused, verifiedToken } from '../policy/issuer.ts'
 
-const MAX_TOKEN_LENGTH = 8192
+const MAX_TOKEN_CHARACTERS = 8192
 const MAX_TOKENS = 10_000
-/** Characters of a claim's value. */
-const MAX_CLAIM_LENGTH = 256
+const MAX_CLAIM_CHARACTERS = 256
 const ROLES: readonly Role[] = ['owner', 'admin', 'developer']
 
 const name = s.string({ minLength: 1 })
@@ -79,7 +78,7 @@ export class JwtCallers {
 
   /** Rejects with 401 for a token that is not valid, 403 for one without a project here, and 503 without the issuer's keys. */
   async find(token: string): Promise<Principal | undefined> {
-    if (token.length > MAX_TOKEN_LENGTH) throw refused(`it has more than ${MAX_TOKEN_LENGTH} characters.`)
+    if (token.length > MAX_TOKEN_CHARACTERS) throw refused(`it has more than ${MAX_TOKEN_CHARACTERS} characters.`)
     const id = hash('sha256', token)
     let known = this.#known.get(id)
     if (!known || known.claims.expiresAt <= this.#services.now()) {
@@ -136,8 +135,8 @@ function claim(payload: JWTPayload, path: string | undefined): string | undefine
   if (path === undefined) return undefined
   const value = claimAt(payload, path)
   if (value === undefined || value === null) return undefined
-  if (typeof value !== 'string' || value === '' || value.length > MAX_CLAIM_LENGTH) {
-    throw refused(`the claim "${path}" must be a text of 1 to ${MAX_CLAIM_LENGTH} characters.`)
+  if (typeof value !== 'string' || value === '' || value.length > MAX_CLAIM_CHARACTERS) {
+    throw refused(`the claim "${path}" must be a text of 1 to ${MAX_CLAIM_CHARACTERS} characters.`)
   }
   return value
 }

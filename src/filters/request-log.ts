@@ -16,7 +16,7 @@ const SAMPLE_MS = 10_000
 /** Keys whose refusals are counted. */
 const MAX_SAMPLES = 10_000
 /** Clients write model names. */
-const MAX_NAME = 200
+const MAX_NAME_CHARACTERS = 200
 
 /** The refusals of one key with one status. */
 interface Sample {
@@ -95,7 +95,7 @@ function fieldsOf(ex: Exchange, tracing: Services['tracing']) {
     organization: principal?.orgId,
     project: principal?.projectId,
     key_id: principal?.keyId,
-    requested_model: (ex.request?.model || ex.requested.model || undefined)?.slice(0, MAX_NAME),
+    requested_model: (ex.request?.model || ex.requested.model || undefined)?.slice(0, MAX_NAME_CHARACTERS),
     used_model: cached?.model ?? target?.mapping.model.id,
     used_provider: cached?.provider ?? target?.provider.id,
     // A session that has failed was answered by an upgrade.

@@ -30,7 +30,7 @@ import { passedOf } from './ratelimit/passed.ts'
 import { ExchangeQuery } from './routing-query.ts'
 
 /** Attempts of a request that are refused before they are sent; each may have written all of its body. */
-const MAX_UNSENT = 32
+const MAX_UNSENT_ATTEMPTS = 32
 
 /** Runs the filters below it once per attempt. Rejects with the error of the last attempt, or one for all of them. */
 export const route: FilterFactory<Settings> = {
@@ -125,7 +125,7 @@ export const route: FilterFactory<Settings> = {
           else if (whose !== 'throttle' && whose !== 'credential' && !isOfCredential(error)) queue.failed(step)
           if (error.upstreamStatus === undefined) unsent++
         }
-        const isLast = ex.attempts.length >= most || unsent >= MAX_UNSENT
+        const isLast = ex.attempts.length >= most || unsent >= MAX_UNSENT_ATTEMPTS
         const following = isLast ? undefined : queue.next(most - ex.attempts.length)
         if (!following || isLate(ex, following)) break
         isSpent = !queue.isSound(following) && !budget.tryTake(1, performance.now())
@@ -177,11 +177,11 @@ export const route: FilterFactory<Settings> = {
 const isOfCredential = ({ status, code }: GatewayError): boolean => status === 402 || code === 'upstream_rate_limited'
 
 /** Reserved for an answer whose caller sets no limit. */
-const USUAL_OUTPUT = 4096
+const USUAL_OUTPUT_TOKENS = 4096
 /** Estimates the tokens of prompt and answer. */
 function tokensOf({ operation, request }: Exchange, { promptTokens }: ExchangeQuery): number {
   const bound = operation.output?.(request!)
-  return promptTokens + (bound ? bound.choices * (bound.limit ?? USUAL_OUTPUT) : 0)
+  return promptTokens + (bound ? bound.choices * (bound.limit ?? USUAL_OUTPUT_TOKENS) : 0)
 }
 
 /** Undefined where no virtual model changes the request, else the request for each target. */

@@ -62,9 +62,9 @@ function agentOf(ex: Exchange): string | null {
   const candidates = [ex.header('user-agent'), ex.header('x-title'), ex.header('x-openrouter-title')]
   for (const text of candidates) {
     if (!text) continue
-    const found = agents.find(([pattern]) => pattern.test(text.slice(0, MAX_AGENT)))
+    const found = agents.find(([pattern]) => pattern.test(text.slice(0, MAX_AGENT_CHARACTERS)))
     if (found) return found[1]
   }
   return null
 }
-const MAX_AGENT = 256
+const MAX_AGENT_CHARACTERS = 256

@@ -4,10 +4,9 @@ import type { Socket } from 'node:net'
 import { isClosing } from './closing.ts'
 
 const MAX_REQUESTS = 1_000
-/** Requests that are served at once. */
-const MAX_CONCURRENT = 8
+const MAX_CONCURRENT_REQUESTS = 8
 /** Requests without an answer, those that wait included. */
-export const MAX_UNANSWERED = 128
+export const MAX_UNANSWERED_REQUESTS = 128
 /** Maximum pipelined requests behind the last one. `node:http` keeps 1.7 kB for each until the connection closes. */
 const MAX_EXCESS_REQUESTS = 256
 
@@ -106,6 +105,6 @@ export class Connection {
   /** An answer that ends the connection leaves those behind it unserved. */
   get #mayServe(): boolean {
     const { destroyed } = this.#socket
-    return this.#waiting.length > 0 && this.#serving < MAX_CONCURRENT && !destroyed && !isClosing(this.#socket)
+    return this.#waiting.length > 0 && this.#serving < MAX_CONCURRENT_REQUESTS && !destroyed && !isClosing(this.#socket)
   }
 }

@@ -3,14 +3,14 @@ import type { IncomingMessage } from 'node:http'
 import { errors, GatewayError } from '../lib/error.ts'
 
 const MAX_HEADERS = 100
-const MAX_TARGET = 8192
+const MAX_TARGET_BYTES = 8192
 
 /** Throws a GatewayError whose connection must be closed. */
 export function checkRequest(req: IncomingMessage): void {
   const { rawHeaders, url = '', httpVersion } = req
   if (httpVersion !== '1.1' && httpVersion !== '1.0') throw errors.badRequest('The request is not HTTP/1.1.')
   if (rawHeaders.length > MAX_HEADERS * 2) throw tooManyHeaders()
-  if (url.length > MAX_TARGET) throw targetTooLong()
+  if (url.length > MAX_TARGET_BYTES) throw targetTooLong()
   if (url[0] !== '/' || url[1] === '/' || url.includes('\\')) {
     throw errors.badRequest('The request target must be a path that starts with one "/".')
   }
@@ -65,7 +65,7 @@ const targetTooLong = () =>
     status: 414,
     type: 'invalid_request_error',
     code: 'uri_too_long',
-    message: `The request target is longer than ${MAX_TARGET} bytes.`,
+    message: `The request target is longer than ${MAX_TARGET_BYTES} bytes.`,
   })
 
 /** Whether `checkRequest` accepts a request. */

@@ -11,7 +11,7 @@ import { readPieces } from './pieces.ts'
 const LIMITS = { parts: 65, files: 16, fieldSize: 1024 * 1024 }
 /** busboy counts the end of a form as a part. */
 const MAX_PARTS = LIMITS.parts - 1
-const MAX_NAME = 200
+const MAX_NAME_CHARACTERS = 200
 
 /** Rejects with 400 `invalid_form_data`, 408, 413, 499 or 529 as a GatewayError. */
 export async function readForm(req: IncomingRequest, limit: number, guard: BodyGuard): Promise<Form> {
@@ -46,8 +46,9 @@ function parserOf({ headers }: IncomingRequest): Busboy {
 /** Adds parts to `form`; `fail` is called with the first that cannot be. `take`: memory beside the form itself. */
 function collect(parser: Busboy, form: Form, take: (bytes: number) => void, fail: (error: unknown) => void): void {
   const isNamed = (name: string | undefined): name is string =>
-    name !== undefined && name !== '' && name.length <= MAX_NAME
-  const unnamed = () => fail(errors.invalidFormData(`a part has no name, or one longer than ${MAX_NAME} characters`))
+    name !== undefined && name !== '' && name.length <= MAX_NAME_CHARACTERS
+  const unnamed = () =>
+    fail(errors.invalidFormData(`a part has no name, or one longer than ${MAX_NAME_CHARACTERS} characters`))
   const field = (name: string, text: string, { valueTruncated, mimeType }: FieldInfo) => {
     if (!isNamed(name)) unnamed()
     else if (valueTruncated) fail(errors.partTooLarge(name, LIMITS.fieldSize))

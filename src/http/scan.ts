@@ -3,7 +3,7 @@
  * long strings, and possible keys that reach a prototype, so that the parsed value need not be searched for them.
  */
 
-import { MAX_LEVELS, MAX_NAME, MAX_NAMES, MAX_VALUES } from '../json/shape.ts'
+import { MAX_LEVELS, MAX_NAME_CHARACTERS, MAX_NAMES, MAX_VALUES } from '../json/shape.ts'
 import { ENTRY_BYTES, NAME_BYTES, OBJECT_BYTES } from '../json/structure.ts'
 import { errors } from '../lib/error.ts'
 
@@ -17,7 +17,7 @@ const LOWER_C = 0x63
 const PROTO = Buffer.from('__proto__')
 const CONSTRUCTOR = Buffer.from('constructor')
 /** Length of the longer name with every letter escaped (`\u0063`). */
-const MAX_SPELLED = CONSTRUCTOR.length * 6
+const MAX_SPELLED_BYTES = CONSTRUCTOR.length * 6
 
 /** The name of a member, in bytes as they were written. */
 const NAME = /"((?:[^"\\]|\\.)*)"\s*:/gs
@@ -95,7 +95,7 @@ export class ShapeScan {
         this.#names++
         // The string before the colon was a name. Names are looked up, and stay as they are.
         if (this.#long.at(-2) !== this.#stringAt - 1) break
-        if (this.#long.at(-1)! - this.#stringAt > MAX_NAME + 1) throw errors.nameTooLong(MAX_NAME)
+        if (this.#long.at(-1)! - this.#stringAt > MAX_NAME_CHARACTERS + 1) throw errors.nameTooLong(MAX_NAME_CHARACTERS)
         this.#long.length -= 2
         break
       case 0x7d: // }
@@ -128,7 +128,7 @@ export class ShapeScan {
 function isSuspicious(body: Buffer, from: number, to: number): boolean {
   const first = body[from]
   if (first !== UNDERSCORE && first !== LOWER_C && first !== BACKSLASH) return false
-  if (to - from > MAX_SPELLED) return false
+  if (to - from > MAX_SPELLED_BYTES) return false
   const spelled = body.subarray(from, to)
   return spelled.includes(BACKSLASH) || spelled.equals(PROTO) || spelled.equals(CONSTRUCTOR)
 }

@@ -13,7 +13,7 @@ import { meters } from '../metering/meter.ts'
 import { dropBody, readBody } from './body.ts'
 import { BodyGuard } from './body-guard.ts'
 import { answerClientError } from './client-error.ts'
-import { type Connection, MAX_UNANSWERED } from './connection.ts'
+import { type Connection, MAX_UNANSWERED_REQUESTS } from './connection.ts'
 import { Connections } from './connections.ts'
 import { Cors } from './cors.ts'
 import { type DrainTimes, drain } from './drain.ts'
@@ -227,8 +227,8 @@ export class Listener {
       const connection = this.#connections.of(req.socket)
       if (connection.isOver()) return
       const isLast = connection.carry()
-      if (connection.unanswered + 1 < MAX_UNANSWERED) connection.take(res, () => this.#begin(req, res, isLast))
-      else this.#refuseLast(connection, req, res, errors.tooManyPipelined(MAX_UNANSWERED))
+      if (connection.unanswered + 1 < MAX_UNANSWERED_REQUESTS) connection.take(res, () => this.#begin(req, res, isLast))
+      else this.#refuseLast(connection, req, res, errors.tooManyPipelined(MAX_UNANSWERED_REQUESTS))
     } catch (thrown) {
       this.#failed(thrown, req.socket)
     }

@@ -11,7 +11,7 @@ export const MAX_FAILURES = 5
 /** After this time a 404 means that the provider has no such job. */
 const UNKNOWN_MS = 60_000
 const MAX_UNKNOWN = 3
-const MAX_TEXT = 500
+const MAX_REASON_CHARACTERS = 500
 
 /** The next poll, and how many have failed in a row by now; or what the job fails with. */
 type AfterFailure = { readonly nextAt: number; readonly failures: number } | { readonly error: JobError }
@@ -47,4 +47,4 @@ export const isOurs = ({ upstreamStatus, status }: GatewayError): boolean =>
 const latest = ({ deadlineAt }: Pick<Job, 'deadlineAt'>, now: number): number => Math.max(deadlineAt, now + 1)
 
 /** The error's message without secrets, at most 500 characters, for the job's client. */
-export const shownMessage = ({ message }: GatewayError): string => redactText(message).slice(0, MAX_TEXT)
+export const shownMessage = ({ message }: GatewayError): string => redactText(message).slice(0, MAX_REASON_CHARACTERS)

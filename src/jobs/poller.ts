@@ -15,7 +15,7 @@ import type { JobProvider, PollAnswer } from './provider.ts'
 
 /** A provider that keeps results for less than this has them copied. */
 const SHORT_LIFE_MS = 86_400_000
-const MAX_MESSAGE = 1000
+const MAX_MESSAGE_CHARACTERS = 1000
 const DEFAULT_MESSAGE = 'The job failed. Its provider gave no reason.'
 
 /** One step of a claimed job at a time; a step that fails to be written is repeated when the lease ends. */
@@ -171,5 +171,5 @@ function errorOf({ error }: JobReport, state: FinalState, target: Target): JobEr
   }
   const reported = code === 'content_filter' ? { ...error, code } : error
   const { message } = upstreamError(guessStatus(reported, target), reported, target)
-  return { code, message: message.slice(0, MAX_MESSAGE) }
+  return { code, message: message.slice(0, MAX_MESSAGE_CHARACTERS) }
 }

@@ -16,7 +16,7 @@ import { targetsOf } from './targets.ts'
 
 const MAX_STATE_BYTES = 1024 * 1024
 /** Characters of a job's error that are read; fewer are shown. */
-const MAX_MESSAGE = 4000
+const MAX_MESSAGE_CHARACTERS = 4000
 const HEAD_MS = 30_000
 const IDLE_MS = 60_000
 
@@ -146,7 +146,7 @@ function report(state: Buffer, target: Target, answer: JobAnswer): JobReport {
     checkAnswer(text, STATE_BOUNDS)
     const report = target.translator.job!.read(text, target)
     if (!report.error) return report
-    const said = report.error.message.slice(0, MAX_MESSAGE)
+    const said = report.error.message.slice(0, MAX_MESSAGE_CHARACTERS)
     return { ...report, error: { ...report.error, message: answer.masked?.(said) ?? said } }
   } catch (thrown) {
     throw withoutCredential(asAnswerError(thrown), answer)

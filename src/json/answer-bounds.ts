@@ -3,7 +3,7 @@
  * and another provider would answer the same. An answer that no caller can cause is a failure of its provider.
  */
 import { errors, type GatewayError } from '../lib/error.ts'
-import { type Bounds, MAX_LEVELS, MAX_NAME, Shape } from './shape.ts'
+import { type Bounds, MAX_LEVELS, MAX_NAME_CHARACTERS, Shape } from './shape.ts'
 
 const MAX_ANSWER_VALUES = 500_000
 /** Maximum characters of text and reasoning held until the answer is whole. */
@@ -26,7 +26,7 @@ export const MAX_REASONING_BLOCKS = 1000
 /** Entries in the list of choices of one frame. */
 export const MAX_CHOICES = 1024
 /** Entries of one list: of parts, of blocks, of sources. */
-const MAX_ENTRIES = 10_000
+const MAX_LIST_ENTRIES = 10_000
 /** Shorter text, with two brackets for each level, cannot nest too deep. */
 const MIN_PARSED_CHARACTERS = 2 * MAX_LEVELS
 
@@ -57,7 +57,7 @@ export const tooManyBlocks = (): GatewayError => tooMany(MAX_REASONING_BLOCKS, '
 
 /** Throws the failure of an answer when it has named more blocks, items or citations than a list may have entries. */
 export function checkBlocks(count: number): void {
-  if (count > MAX_ENTRIES) throw tooMany(MAX_ENTRIES, 'blocks')
+  if (count > MAX_LIST_ENTRIES) throw tooMany(MAX_LIST_ENTRIES, 'blocks')
 }
 
 /** Maximum events of one frame over all choices; more than the longest list has parts. */
@@ -81,7 +81,7 @@ export function checkAnswer(json: string, bounds: Bounds = ANSWER_BOUNDS): void 
 }
 
 /** Proves without a scan of each character that a short text is within its bounds: it has few characters and brackets. */
-function isWithin(json: string, { values, names = values, nameLength = MAX_NAME }: Bounds): boolean {
+function isWithin(json: string, { values, names = values, nameLength = MAX_NAME_CHARACTERS }: Bounds): boolean {
   return json.length + MAX_LEVELS < Math.min(values, names, nameLength) && hasFewBrackets(json)
 }
 
@@ -100,7 +100,8 @@ const ofForm = (detail: string): GatewayError => errors.invalidAnswer(detail).wi
 /** The failure of an answer whose `shape` passes its bounds. */
 function excessive({ excess, bounds }: Shape): GatewayError {
   if (excess === 'levels') return ofForm(`it nests deeper than ${MAX_LEVELS} levels`)
-  if (excess === 'nameLength') return ofForm(`the name of a member in it has more than ${MAX_NAME} characters`)
+  if (excess === 'nameLength')
+    return ofForm(`the name of a member in it has more than ${MAX_NAME_CHARACTERS} characters`)
   return excess === 'names' ? tooManyNames(bounds.names!) : tooMany(bounds.values, 'JSON values')
 }
 
@@ -132,7 +133,7 @@ export function parseAnswer(json: string, bounds?: Bounds): unknown {
 }
 
 /** A list of an answer; empty for any other value. Throws when the list has more than `most` entries. */
-export function entriesIn(value: unknown, most = MAX_ENTRIES): readonly unknown[] {
+export function entriesIn(value: unknown, most = MAX_LIST_ENTRIES): readonly unknown[] {
   if (!Array.isArray(value)) return []
   if (value.length > most) throw tooMany(most, 'entries in one list')
   return value

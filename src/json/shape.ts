@@ -12,14 +12,14 @@ export const MAX_NAMES = 20_000
  * Characters of the name of a member, in anything that is parsed. V8 tells longer ones apart by their length alone, so
  * that each is compared with all of its length: a thousand take a second.
  */
-export const MAX_NAME = 16_383
+export const MAX_NAME_CHARACTERS = 16_383
 
 /** Bounds of a JSON text. A name is that of an object's member. */
 export interface Bounds {
   readonly values: number
   /** Any number where it is left out. */
   readonly names?: number
-  /** Characters of one name; `MAX_NAME` where it is left out. */
+  /** Characters of one name; `MAX_NAME_CHARACTERS` where it is left out. */
   readonly nameLength?: number
 }
 /** Bounds of tool arguments, all calls together. */
@@ -104,7 +104,11 @@ export class Shape {
     if (this.#excess !== undefined) return
     const { length } = piece
     let depth = this.#depth
-    const { values: most, names: mostNames = Number.POSITIVE_INFINITY, nameLength: longest = MAX_NAME } = this.bounds
+    const {
+      values: most,
+      names: mostNames = Number.POSITIVE_INFINITY,
+      nameLength: longest = MAX_NAME_CHARACTERS,
+    } = this.bounds
     let { values, names, lists } = this.#count
     let at = this.#quoted ? this.#afterString(piece, 0) : 0
     while (at < length) {

@@ -1,9 +1,9 @@
 /** Keys of maps and sets for texts that clients and providers choose. */
 import { createHash } from 'node:crypto'
-import { MAX_NAME } from './shape.ts'
+import { MAX_NAME_CHARACTERS } from './shape.ts'
 
-/** The text itself, or the hash of one that is compared with all of its length otherwise (see `MAX_NAME`). */
-export const textKey = (text: string): string => keyWithin(text, MAX_NAME)
+/** The text itself, or the hash of one that is compared with all of its length otherwise (see `MAX_NAME_CHARACTERS`). */
+export const textKey = (text: string): string => keyWithin(text, MAX_NAME_CHARACTERS)
 
 /** Returns a key for storage: texts of more than `longest` characters become their hash. */
 export const keyWithin = (text: string, longest: number): string =>

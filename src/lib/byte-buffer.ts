@@ -1,7 +1,7 @@
 /** Joins chunks of bytes as they come: many small ones take no more memory than their bytes, twice at most. */
 
 const EMPTY = Buffer.alloc(0)
-const MIN_BYTES = 4096
+const MIN_BUFFER_BYTES = 4096
 
 export class ByteBuffer {
   /** The first chunk as it came, or a copy of all chunks with room behind them. */
@@ -21,7 +21,7 @@ export class ByteBuffer {
       this.#isCopy = false
     } else {
       if (!this.#isCopy || size > this.#bytes.length) {
-        const larger = Buffer.allocUnsafe(Math.max(size, 2 * this.#size, MIN_BYTES))
+        const larger = Buffer.allocUnsafe(Math.max(size, 2 * this.#size, MIN_BUFFER_BYTES))
         this.#bytes.copy(larger, 0, 0, this.#size)
         this.#bytes = larger
         this.#isCopy = true

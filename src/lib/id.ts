@@ -3,15 +3,15 @@ import { randomFillSync, randomInt } from 'node:crypto'
 
 /** In ascending order of character codes, so that ids sort by time. */
 const ALPHABET = '234567abcdefghijklmnopqrstuvwxyz'
-const TIME_LENGTH = 9
-const COUNT_LENGTH = 2
-const RANDOM_LENGTH = 9
+const TIME_CHARACTERS = 9
+const COUNT_CHARACTERS = 2
+const RANDOM_CHARACTERS = 9
 /** Ids per millisecond that keep their order. */
-const COUNTED = 32 ** COUNT_LENGTH
+const COUNTED = 32 ** COUNT_CHARACTERS
 const CODES = Buffer.from(ALPHABET)
-const pool = Buffer.allocUnsafe(RANDOM_LENGTH * 256)
+const pool = Buffer.allocUnsafe(RANDOM_CHARACTERS * 256)
 /** Buffer for the id; concatenation character by character would leave a string of as many pieces. */
-const id = Buffer.alloc(TIME_LENGTH + COUNT_LENGTH + RANDOM_LENGTH)
+const id = Buffer.alloc(TIME_CHARACTERS + COUNT_CHARACTERS + RANDOM_CHARACTERS)
 let used = pool.length
 let stamped = 0
 let count = 0
@@ -32,16 +32,16 @@ export function shortId(): string {
     count = 0
     id.write(stampOf(now), 'latin1')
   } else count = (count + 1) % COUNTED
-  id[TIME_LENGTH] = CODES[count >> 5]!
-  id[TIME_LENGTH + 1] = CODES[count & 31]!
-  for (let at = TIME_LENGTH + COUNT_LENGTH; at < id.length; at++) id[at] = CODES[pool[used++]! & 31]!
+  id[TIME_CHARACTERS] = CODES[count >> 5]!
+  id[TIME_CHARACTERS + 1] = CODES[count & 31]!
+  for (let at = TIME_CHARACTERS + COUNT_CHARACTERS; at < id.length; at++) id[at] = CODES[pool[used++]! & 31]!
   return id.toString('latin1')
 }
 
 /** Prefix of all ids made at `ms` (Unix milliseconds); it sorts before these ids and after all earlier ones. */
 export function stampOf(ms: number): string {
   let stamp = ''
-  for (let rest = ms; stamp.length < TIME_LENGTH; rest = Math.floor(rest / 32)) stamp = ALPHABET[rest % 32] + stamp
+  for (let rest = ms; stamp.length < TIME_CHARACTERS; rest = Math.floor(rest / 32)) stamp = ALPHABET[rest % 32] + stamp
   return stamp
 }
 

@@ -1,11 +1,11 @@
 /** Suggests the name that was probably meant. */
 
 const MAX_DISTANCE = 3
-const MAX_LISTED = 24
+const MAX_LISTED_NAMES = 24
 /** Longer names are not compared, which bounds the work. */
-const MAX_LENGTH = 64
+const MAX_NAME_CHARACTERS = 64
 /** Shorter parts occur in too many names. */
-const MIN_PART = 3
+const MIN_PART_CHARACTERS = 3
 
 /** `unknown wire "openai.caht"; did you mean "openai.chat"?`, or the valid names when none is near. */
 export function unknownName(kind: string, name: string, valid: Iterable<string>): string {
@@ -25,8 +25,8 @@ export function didYouMean(name: string, valid: Iterable<string>): string {
 
 function expectedOneOf(names: readonly string[]): string {
   if (names.length === 0) return '; none is known'
-  const rest = names.length - MAX_LISTED
-  return `; expected ${names.slice(0, MAX_LISTED).join(', ')}${rest > 0 ? ` or one of ${rest} more` : ''}`
+  const rest = names.length - MAX_LISTED_NAMES
+  return `; expected ${names.slice(0, MAX_LISTED_NAMES).join(', ')}${rest > 0 ? ` or one of ${rest} more` : ''}`
 }
 
 /** `a, b or c` */
@@ -37,7 +37,7 @@ export function nearest(name: string, valid: Iterable<string>): string | undefin
   let best: string | undefined
   let least = Math.min(MAX_DISTANCE, Math.max(1, name.length >> 1)) + 1
   for (const candidate of valid) {
-    if (name.length > MAX_LENGTH) break
+    if (name.length > MAX_NAME_CHARACTERS) break
     const distance = editDistance(name, candidate, least)
     if (distance < least) {
       least = distance
@@ -51,7 +51,8 @@ export function nearest(name: string, valid: Iterable<string>): string | undefin
 export function similar(name: string, valid: readonly string[], count = 3): readonly string[] {
   const part = name.toLowerCase()
   const near = nearest(name, valid)
-  const holding = part.length < MIN_PART ? [] : valid.filter(one => one !== near && one.toLowerCase().includes(part))
+  const holding =
+    part.length < MIN_PART_CHARACTERS ? [] : valid.filter(one => one !== near && one.toLowerCase().includes(part))
   return [...(near === undefined ? [] : [near]), ...holding].slice(0, count)
 }
 

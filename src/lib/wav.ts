@@ -1,15 +1,15 @@
 /** Size in bytes of the head of a mono WAV file of 16-bit samples (RIFF). */
 
-const HEAD = 44
+const HEADER_BYTES = 44
 const BYTES_PER_SAMPLE = 2
 /** Both sizes while the length is unknown, as streaming encoders write them. */
 const UNKNOWN = 0xffff_ffff
 
 /** `bytes`: length of the samples that follow; undefined while unknown. */
 export function wavHead(samplesPerSecond: number, bytes?: number): Buffer {
-  const head = Buffer.alloc(HEAD)
+  const head = Buffer.alloc(HEADER_BYTES)
   head.write('RIFF', 0, 'latin1')
-  head.writeUInt32LE(bytes === undefined ? UNKNOWN : bytes + HEAD - 8, 4)
+  head.writeUInt32LE(bytes === undefined ? UNKNOWN : bytes + HEADER_BYTES - 8, 4)
   head.write('WAVEfmt ', 8, 'latin1')
   head.writeUInt32LE(16, 16)
   head.writeUInt16LE(1, 20)

@@ -7,7 +7,7 @@ interface AudioType {
 }
 
 /** Bytes of the head that identify the type. */
-export const AUDIO_HEAD = 64
+export const AUDIO_HEAD_BYTES = 64
 
 /** Tests of a head as Latin-1 text, and the extension that each proves. */
 const SIGNS: readonly (readonly [sign: RegExp, extension: string])[] = [

@@ -19,11 +19,11 @@ const STEP_WORK = 1.5
  */
 const PNG = '\x89PNG\r\n\x1a\n'
 const OTHERS = /^(?:\xff\xd8\xff|GIF8[79]a|RIFF.{4}WEBPVP8)/s
-const SIGN_LENGTH = 15
+const SIGN_CHARACTERS = 15
 
 /** Undefined for another type than PNG, JPEG, GIF and WebP, and for a head that does not say its size. */
 export async function imageDimensions(file: MediaFile, budget: MediaBudget): Promise<Dimensions | undefined> {
-  const begin = file.read(0, SIGN_LENGTH).toString('latin1')
+  const begin = file.read(0, SIGN_CHARACTERS).toString('latin1')
   if (!begin.startsWith(PNG) && !OTHERS.test(begin)) return undefined
   const { imageSize } = await import('image-size')
   for (const bytes of HEADS) {

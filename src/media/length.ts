@@ -7,7 +7,7 @@ const BYTES_PER_SECOND = { least: 25, most: 1_536_000 }
 
 const HEAD_BYTES = 512
 const TAIL_BYTES = 64 * 1024
-const ID3_HEAD = 10
+const ID3_HEAD_BYTES = 10
 /** Work for the heads of a file, beside what the library reads. */
 const FILE_WORK = 100
 
@@ -27,7 +27,7 @@ const CONTAINERS: readonly (readonly [sign: RegExp, container: Container])[] = [
  */
 export async function mediaSeconds(file: MediaFile, budget: MediaBudget): Promise<number | undefined> {
   if (!spend(budget, FILE_WORK)) return undefined
-  const start = afterTag(file.read(0, ID3_HEAD))
+  const start = afterTag(file.read(0, ID3_HEAD_BYTES))
   const size = file.size - start
   const head = file.read(start, HEAD_BYTES)
   const found =
@@ -49,9 +49,9 @@ async function said(file: MediaFile, start: number, head: Buffer, budget: MediaB
 
 /** Where the audio begins: behind a tag of ID3v2, whose length has 7 bits a byte (id3.org/id3v2.4.0-structure section 3.1). */
 function afterTag(head: Buffer): number {
-  if (head.length < ID3_HEAD || head.toString('latin1', 0, 3) !== 'ID3') return 0
-  const footer = head[5]! & 0x10 ? ID3_HEAD : 0
-  return ID3_HEAD + footer + head.subarray(6).reduce((sum, byte) => sum * 128 + (byte & 0x7f), 0)
+  if (head.length < ID3_HEAD_BYTES || head.toString('latin1', 0, 3) !== 'ID3') return 0
+  const footer = head[5]! & 0x10 ? ID3_HEAD_BYTES : 0
+  return ID3_HEAD_BYTES + footer + head.subarray(6).reduce((sum, byte) => sum * 128 + (byte & 0x7f), 0)
 }
 
 /** Reads the position of the last page (RFC 3533 section 6). The library would read every page. */

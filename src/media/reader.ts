@@ -6,9 +6,9 @@ import { type MediaBudget, type MediaFile, spend } from './source.ts'
 /** Bytes that are read at once, for the small reads that follow. */
 const WINDOW_BYTES = 1024
 /** Larger values are tags and pictures, which take long to read and say no length. */
-const MAX_VALUE = 1024
+const MAX_VALUE_BYTES = 1024
 /** A table of samples in MP4: an hour has 700 kB. */
-const MAX_TABLE = 1024 * 1024
+const MAX_TABLE_BYTES = 1024 * 1024
 /** Work for a read, for a byte of such a table, and for a byte of anything else. */
 const WORK = { read: 28, tableByte: 1 / 3, byte: 1.5 }
 
@@ -53,7 +53,7 @@ class BoundedTokenizer extends AbstractTokenizer {
 
   constructor(file: MediaFile, start: number, mimeType: Container, budget: MediaBudget) {
     const hasTables = mimeType === 'audio/mp4'
-    const maxRead = hasTables ? MAX_TABLE : MAX_VALUE
+    const maxRead = hasTables ? MAX_TABLE_BYTES : MAX_VALUE_BYTES
     super({ maxBufferSize: maxRead })
     this.fileInfo = { size: file.size - start, mimeType }
     this.#file = file

@@ -2,7 +2,7 @@
 import { mediaSeconds } from './length.ts'
 import { pdfPages } from './pages.ts'
 import type { MediaBudget, MediaFile } from './source.ts'
-import { holdsPdf, isText, MEDIA_HEAD } from './type.ts'
+import { holdsPdf, isText, MEDIA_HEAD_BYTES } from './type.ts'
 
 /** A page: its text, and `IMAGE_PROMPT_TOKENS` for the image of it. A usual one has 30 kB. */
 const PAGE_TOKENS = 2000
@@ -35,7 +35,7 @@ interface Contents {
 }
 
 function contentsOf(file: MediaFile, type: string, name: string): Contents {
-  const head = file.read(0, MEDIA_HEAD)
+  const head = file.read(0, MEDIA_HEAD_BYTES)
   const isPlain = isText(type)
   const isPdf = holdsPdf(head) && (!isPlain || PDF_NAME.test(name))
   const isImage = type.startsWith('image/')

@@ -2,14 +2,14 @@
 import { isUtf8 } from 'node:buffer'
 
 /** Bytes of a file that say so: a PDF may begin behind 1,024 others. */
-export const MEDIA_HEAD = 1032
+export const MEDIA_HEAD_BYTES = 1032
 
 /** Type of a file that only its name describes further. */
 const UNKNOWN = 'application/octet-stream'
 const PDF = 'application/pdf'
 const PDF_SIGN = '%PDF-'
 /** Characters of a head that signs match. */
-const SIGN_LENGTH = 32
+const SIGN_CHARACTERS = 32
 
 /** A sign, the type that it proves, and others of the same form that a client may declare. */
 type Sign = readonly [sign: RegExp, type: string, others?: RegExp]
@@ -26,11 +26,11 @@ const IMAGES = [
 /** A media type of an image that every provider of images reads. */
 export type ImageType = (typeof IMAGES)[number][1]
 /** Bytes of a head that identify such an image. */
-export const IMAGE_HEAD = 12
+export const IMAGE_HEAD_BYTES = 12
 
 /** The media type by magic bytes; undefined for anything that is not PNG, JPEG, GIF or WebP. */
 export function imageType(head: Buffer): ImageType | undefined {
-  const text = head.toString('latin1', 0, IMAGE_HEAD)
+  const text = head.toString('latin1', 0, IMAGE_HEAD_BYTES)
   return IMAGES.find(([sign]) => sign.test(text))?.[1]
 }
 
@@ -107,7 +107,7 @@ export const isText = (type: string): boolean => type.startsWith('text/') || typ
 export const holdsPdf = (head: Buffer): boolean => head.includes(PDF_SIGN, 0, 'latin1')
 
 /**
- * The type of a file whose first `MEDIA_HEAD` bytes are `head`: what these prove, else what is `declared`, else what its name
+ * The type of a file whose first `MEDIA_HEAD_BYTES` bytes are `head`: what these prove, else what is `declared`, else what its name
  * says. Text is what it is declared as unless it begins like a PDF, or like another file with characters that text lacks. What
  * is declared as a type of data, or as none, is text where these bytes are, and neither those of a PDF nor of an image.
  */
@@ -122,7 +122,7 @@ export function mediaTypeOf(head: Buffer, declared: string, name = ''): string {
 }
 
 function provenAs(head: Buffer, declared: string, name: string): string | undefined {
-  const begin = head.toString('latin1', 0, SIGN_LENGTH)
+  const begin = head.toString('latin1', 0, SIGN_CHARACTERS)
   const isPdf = holdsPdf(head)
   if (isPdf && (declared === PDF || begin.startsWith(PDF_SIGN))) return PDF
   if (isText(declared)) return isPlain(begin) ? undefined : typeBy(SIGNS, begin, declared, name)
@@ -140,7 +140,7 @@ function isPlain(begin: string): boolean {
 /** Whether the bytes are characters; the last one of them may be cut. */
 function isUtf8Text(head: Buffer): boolean {
   for (let at = 0; at < head.length; at++) if (head[at]! < SPACE && !IN_TEXT.has(head[at]!)) return false
-  return head.length > 0 && isUtf8(head.length < MEDIA_HEAD ? head : head.subarray(0, endOfCharacters(head)))
+  return head.length > 0 && isUtf8(head.length < MEDIA_HEAD_BYTES ? head : head.subarray(0, endOfCharacters(head)))
 }
 
 /** Where a character begins that goes on behind the bytes, else their end. */

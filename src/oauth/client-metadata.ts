@@ -20,7 +20,7 @@ export type KnownClient = Pick<
   readonly verified: string | undefined
 }
 
-const MAX_URL = 2_000
+const MAX_URL_CHARACTERS = 2_000
 const HINT = 'The setting mcp.client_metadata decides whether such documents are read.'
 
 /**
@@ -28,7 +28,7 @@ const HINT = 'The setting mcp.client_metadata decides whether such documents are
  * rule of `DocumentSource`.
  */
 export function isDocumentUrl(id: string): boolean {
-  const url = id.length > MAX_URL || !id.startsWith('https://') ? undefined : urlOf(id)
+  const url = id.length > MAX_URL_CHARACTERS || !id.startsWith('https://') ? undefined : urlOf(id)
   if (!url) return false
   const { href, pathname, username, password } = url
   const isPlain = href === id && !id.includes('#') && username === '' && password === ''

@@ -1,7 +1,7 @@
 /** Redirect URIs: which ones clients may register, and which ones match (RFC 8252, RFC 9700). */
 import { urlOf } from '../lib/url.ts'
 
-const MAX_LENGTH = 2_000
+const MAX_URI_CHARACTERS = 2_000
 const LOOPBACK = new Set(['127.0.0.1', '[::1]', 'localhost'])
 const FORBIDDEN = /[\s\\*\p{Cc}\p{Cf}]/u
 /** A reversed domain name, which is unique to its owner. */
@@ -12,7 +12,7 @@ const REVERSED = /^[a-z][a-z0-9-]*(\.[a-z0-9-]+)+$/
  * `mcp.redirect_schemes`.
  */
 export function redirectIssue(uri: string, schemes: ReadonlySet<string>): string | undefined {
-  if (uri.length > MAX_LENGTH) return `is longer than ${MAX_LENGTH} characters`
+  if (uri.length > MAX_URI_CHARACTERS) return `is longer than ${MAX_URI_CHARACTERS} characters`
   if (FORBIDDEN.test(uri)) return 'has blanks, control characters, a backslash or an asterisk'
   const url = urlOf(uri)
   if (!url) return 'is not an absolute URI'

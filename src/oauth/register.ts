@@ -10,7 +10,7 @@ import { oauthError } from './errors.ts'
 import { redirectIssue } from './redirects.ts'
 
 const MAX_REDIRECTS = 20
-const MAX_NAME = 100
+const MAX_NAME_CHARACTERS = 100
 const ID_BYTES = 16
 const SECRET_BYTES = 32
 const DEFAULT_NAME = 'MCP client'
@@ -105,8 +105,8 @@ export function redirectsOf(given: readonly string[] | undefined, schemes: Reado
 /** Throws 400 for a name that is too long or has control characters. */
 export function nameOf(given: string | undefined): string {
   const name = (given ?? DEFAULT_NAME).trim() || DEFAULT_NAME
-  if (name.length > MAX_NAME || /\p{Cc}/u.test(name)) {
-    throw invalid(`client_name must have at most ${MAX_NAME} characters, none of them a control character.`)
+  if (name.length > MAX_NAME_CHARACTERS || /\p{Cc}/u.test(name)) {
+    throw invalid(`client_name must have at most ${MAX_NAME_CHARACTERS} characters, none of them a control character.`)
   }
   return name
 }

@@ -8,12 +8,11 @@ import { errors } from '../lib/error.ts'
 const TAGS_HEADER = 'x-gateway-tags'
 /** The bounds of OpenAI's `metadata`. */
 const MAX_TAGS = 16
-const MAX_KEY = 64
-const MAX_VALUE = 512
-/** Characters of the name of an end user. */
-const MAX_NAME = 256
+const MAX_TAG_KEY_CHARACTERS = 64
+const MAX_TAG_VALUE_CHARACTERS = 512
+const MAX_END_USER_CHARACTERS = 256
 /** Characters of an agent's `user_id` that are looked into. */
-const MAX_AGENT = 4096
+const MAX_AGENT_CHARACTERS = 4096
 
 /** Facts that name an end user. */
 interface Source {
@@ -58,8 +57,8 @@ function named({ http, options }: Source, body: Json | undefined): string | unde
 function nameIn(value: unknown, param: string, options: EndUserOptions | undefined): string | undefined {
   const text = typeof value === 'number' ? String(value) : value
   if (typeof text !== 'string') return undefined
-  if (text.length > MAX_NAME) {
-    if (options) throw tooLong(param, 'the name of an end user', MAX_NAME)
+  if (text.length > MAX_END_USER_CHARACTERS) {
+    if (options) throw tooLong(param, 'the name of an end user', MAX_END_USER_CHARACTERS)
     return undefined
   }
   return wellFormed(text) || undefined
@@ -67,7 +66,7 @@ function nameIn(value: unknown, param: string, options: EndUserOptions | undefin
 
 /** The account or device of which a coding agent writes in `user_id`, without its session. */
 function personOf(value: unknown): unknown {
-  if (typeof value !== 'string' || value.length > MAX_AGENT) return value
+  if (typeof value !== 'string' || value.length > MAX_AGENT_CHARACTERS) return value
   if (!value.startsWith('{')) return value.replace(SESSION, '')
   try {
     const { account_uuid: account, device_id: device } = JSON.parse(value) as Json
@@ -91,7 +90,7 @@ function readHeader(header: string, tags: Map<string, string>): void {
     if (pair === '') continue
     const split = pair.indexOf('=')
     if (split < 1) {
-      const message = `${TAGS_HEADER}: "${pair.slice(0, MAX_KEY)}" is not a tag. Write pairs such as "team=blue,feature=chat".`
+      const message = `${TAGS_HEADER}: "${pair.slice(0, MAX_TAG_KEY_CHARACTERS)}" is not a tag. Write pairs such as "team=blue,feature=chat".`
       throw errors.invalidParameters(message, TAGS_HEADER)
     }
     add(tags, pair.slice(0, split), pair.slice(split + 1), TAGS_HEADER)
@@ -109,8 +108,9 @@ function readMetadata(metadata: Json, tags: Map<string, string>): void {
 
 function add(tags: Map<string, string>, given: string, value: string, param: string): void {
   const key = wellFormed(given)
-  if (key.length > MAX_KEY) throw tooLong(param, 'the key of a tag', MAX_KEY)
-  if (value.length > MAX_VALUE) throw tooLong(param, `the value of the tag "${key}"`, MAX_VALUE)
+  if (key.length > MAX_TAG_KEY_CHARACTERS) throw tooLong(param, 'the key of a tag', MAX_TAG_KEY_CHARACTERS)
+  if (value.length > MAX_TAG_VALUE_CHARACTERS)
+    throw tooLong(param, `the value of the tag "${key}"`, MAX_TAG_VALUE_CHARACTERS)
   if (key === '') return
   tags.set(key, wellFormed(value))
   if (tags.size > MAX_TAGS) {

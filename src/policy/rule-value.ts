@@ -17,7 +17,7 @@ const fieldsOf: { readonly [T in RuleType]: readonly Field[] } = {
   deny_ip_cidrs: ['ipCidrs'],
 }
 
-const MAX_ENTRIES = 1000
+const MAX_LIST_ENTRIES = 1000
 /** USD per million tokens: at most nine digits of dollars and six places, as finely as token prices are kept. */
 const PRICE = /^\d{1,9}(\.\d{1,6})?$/
 
@@ -45,7 +45,7 @@ function checkList(field: Field, list: readonly string[] | undefined): void {
   if (!list) return
   if (list.length === 0 || list.includes(''))
     throw ruleError(`${field} must hold at least one entry, none of them empty.`, field)
-  if (list.length > MAX_ENTRIES) throw ruleError(`${field} may hold up to ${MAX_ENTRIES} entries.`, field)
+  if (list.length > MAX_LIST_ENTRIES) throw ruleError(`${field} may hold up to ${MAX_LIST_ENTRIES} entries.`, field)
 }
 
 const ruleError = (message: string, field: Field): GatewayError => errors.invalidParameters(message, field)

@@ -9,9 +9,9 @@ const PER_TURN = 50
 /** Bytes of them. */
 const READ_PER_TURN = 256 * 1024
 /** Messages that wait here before no more are read. */
-const MAX_QUEUED = 64
+const MAX_QUEUED_MESSAGES = 64
 /** Bytes that wait on the other side before no more is read on this one. */
-const MAX_WAITING = 4 * 1024 * 1024
+const MAX_WAITING_BYTES = 4 * 1024 * 1024
 /** How long the other side may take nothing of what waits. */
 const STALL_MS = 30_000
 /** Frames that carry nothing at once: programs send a few in a minute, so that connections stay open. */
@@ -146,7 +146,7 @@ export class Channel {
     if (this.#ended) return
     this.#queue.push({ message, bytes })
     this.#bytes += bytes
-    if (this.#queue.length >= MAX_QUEUED || this.#bytes > MAX_WAITING) this.#pause()
+    if (this.#queue.length >= MAX_QUEUED_MESSAGES || this.#bytes > MAX_WAITING_BYTES) this.#pause()
     if (!this.#working) void this.#work()
   }
 
@@ -203,7 +203,7 @@ export class Channel {
 
   /** More waits here than may. What waits for an end that has left is never taken. */
   get #isFull(): boolean {
-    return !this.#ended && this.socket.waiting > MAX_WAITING
+    return !this.#ended && this.socket.waiting > MAX_WAITING_BYTES
   }
 
   /** Resolves when `side` has taken what waits for it, or has ended. */

@@ -6,7 +6,7 @@ import { CALL_BOUNDS, MAX_LEVELS } from '../json/shape.ts'
 import { bytesPerSecond, type Conversation, secondsOf } from './conversation.ts'
 import { checkImages, EventError, idOf, newEventId, type RealtimeEvent } from './events.ts'
 import { InputBuffer } from './input-buffer.ts'
-import { HELD_OUTPUT } from './response-meter.ts'
+import { HELD_OUTPUT_TOKENS } from './response-meter.ts'
 import type { PlannedResponse } from './responses.ts'
 import {
   audioOf,
@@ -43,7 +43,7 @@ type Outcome =
     }
 
 /** Events of one kind that may wait for their answers. */
-const MAX_PENDING = 256
+const MAX_PENDING_EVENTS = 256
 
 /** Reads the events of one client; keeps its settings and the changes of them that are pending. */
 export class ClientEvents {
@@ -88,7 +88,7 @@ export class ClientEvents {
     const { maxOutput, contextLength = MAX_OUTPUT_TOKENS } = this.#context.target.mapping
     const asked = own.max_output_tokens === undefined ? settings.maxOutput : tokensOf(own.max_output_tokens)
     const most = Math.min(asked ?? Number.POSITIVE_INFINITY, maxOutput ?? contextLength)
-    const output = asked === undefined ? Math.min(HELD_OUTPUT, most) : most
+    const output = asked === undefined ? Math.min(HELD_OUTPUT_TOKENS, most) : most
     const { format } = audioOf(own).output
     return {
       expected: this.#conversation.expected(output, hasAudioOf(own) ?? settings.hasAudio, own, settings.inputRate),
@@ -170,7 +170,7 @@ export class ClientEvents {
   #update(event: RealtimeEvent): Outcome {
     const wanted = event.session
     if (!isObject(wanted)) throw new EventError('invalid_request', 'session: expected an object', 'session')
-    if (this.#updates.length >= MAX_PENDING) {
+    if (this.#updates.length >= MAX_PENDING_EVENTS) {
       throw new EventError('rate_limit_exceeded', 'Too many changes of the session wait for their answers.')
     }
     const { session, change } = changed(wanted, this.settings, this.#context)
@@ -182,7 +182,7 @@ export class ClientEvents {
   }
 
   #commit(event: RealtimeEvent): Outcome {
-    if (this.#input.commits >= MAX_PENDING) {
+    if (this.#input.commits >= MAX_PENDING_EVENTS) {
       throw new EventError('rate_limit_exceeded', 'Too many commits wait for their answers.')
     }
     const eventId = this.#idFor(event)
@@ -218,7 +218,7 @@ export class ClientEvents {
     const id = newEventId()
     this.#clientIds.set(id, idOf(event))
     const [oldest] = this.#clientIds.keys()
-    if (this.#clientIds.size > MAX_PENDING && oldest !== undefined) this.#clientIds.delete(oldest)
+    if (this.#clientIds.size > MAX_PENDING_EVENTS && oldest !== undefined) this.#clientIds.delete(oldest)
     return id
   }
 }

@@ -12,9 +12,9 @@ const TELEPHONE_BYTES_PER_SECOND = 8000
 export const secondsOf = (base64: unknown, rate: number): number =>
   typeof base64 === 'string' ? Math.floor((base64.length * 3) / 4) / rate : 0
 
-/** Members that hold a word or an id, at any length up to `MAX_WORD`: no model reads these as text. */
+/** Members that hold a word or an id, at any length up to `MAX_WORD_CHARACTERS`: no model reads these as text. */
 const WORDS: ReadonlySet<string> = new Set(['id', 'object', 'type', 'role', 'status', 'call_id', 'phase', 'detail'])
-const MAX_WORD = 128
+const MAX_WORD_CHARACTERS = 128
 /** Members of an item that may list its parts. */
 const PART_LISTS = ['content', 'output'] as const
 /** Bytes of the quotes and signs around each entry of a list or an object. */
@@ -36,7 +36,7 @@ function sizeOf(value: unknown): number {
 function tokensBeside(value: Readonly<Json>, counted: readonly string[]): number {
   let size = 0
   for (const [name, member] of Object.entries(value)) {
-    const isWord = WORDS.has(name) && typeof member === 'string' && member.length <= MAX_WORD
+    const isWord = WORDS.has(name) && typeof member === 'string' && member.length <= MAX_WORD_CHARACTERS
     if (!isWord && !counted.includes(name)) size += sizeOf(member)
   }
   return estimateTokens(size)

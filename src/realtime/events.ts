@@ -59,10 +59,10 @@ function parsed(text: string): RealtimeEvent | undefined {
   }
 }
 
-const MAX_ID = 128
+const MAX_ID_CHARACTERS = 128
 /** The id that a client gave its event. */
 export const idOf = ({ event_id: id }: Readonly<Json>): string | null =>
-  typeof id === 'string' && id.length <= MAX_ID ? id : null
+  typeof id === 'string' && id.length <= MAX_ID_CHARACTERS ? id : null
 
 /** A new id of an event of the gateway. */
 export const newEventId = (): string => `event_${shortId()}`

@@ -25,8 +25,8 @@ const PROTOCOL = 'realtime'
 /** For the provider's first event. */
 const FIRST_EVENT_MS = 15_000
 /** Bytes of that event, which no memory is counted for; real ones have a few thousand. */
-const MAX_FIRST = 256 * 1024
-const NO_EVENT = `its first message is not an event of ${MAX_FIRST} bytes at most`
+const MAX_FIRST_EVENT_BYTES = 256 * 1024
+const NO_EVENT = `its first message is not an event of ${MAX_FIRST_EVENT_BYTES} bytes at most`
 /** Providers' own errors have no status: what they say after they have opened a connection is theirs to answer for. */
 const FAULT_STATUS = 502
 
@@ -153,7 +153,7 @@ function firstMessage({ socket }: ProviderSocket, signal: Cancellation, later: M
         },
         read(bytes) {
           came += bytes
-          if (isFirst && came > MAX_FIRST) fail(errors.invalidAnswer(NO_EVENT))
+          if (isFirst && came > MAX_FIRST_EVENT_BYTES) fail(errors.invalidAnswer(NO_EVENT))
         },
         closed(code) {
           if (isFirst) fail(errors.invalidAnswer(`it closed the session at once (${code})`))

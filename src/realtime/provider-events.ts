@@ -42,7 +42,7 @@ interface ProviderEventsOptions {
 /** Texts in pieces that are remembered: a response has a few at a time. */
 const MAX_DELTAS = 64
 /** Characters of a name that is kept as it is, and not as its hash: a provider's may be as long as a message. */
-const MAX_NAME = 128
+const MAX_NAME_CHARACTERS = 128
 
 const responseIn = ({ response }: RealtimeEvent): Json => objectIn(response)
 
@@ -91,7 +91,7 @@ export class ProviderEvents {
   #masked(event: RealtimeEvent, text: string): string {
     const { type, item_id: item, delta } = event
     if (!this.#deltas || typeof delta !== 'string' || type.endsWith('audio.delta')) return text
-    const name = keyWithin(`${type} ${typeof item === 'string' ? item : ''}`, MAX_NAME)
+    const name = keyWithin(`${type} ${typeof item === 'string' ? item : ''}`, MAX_NAME_CHARACTERS)
     const clean = this.#deltas.next(name, delta)
     return clean === delta ? text : JSON.stringify({ ...event, delta: clean })
   }

@@ -4,7 +4,7 @@ import { estimateTokens, mergeUsage, textSize, type Usage } from '../core/usage.
 import { speechTokens } from '../metering/audio.ts'
 
 /** Tokens that are held at first for the output of a response that has no limit, and that its hold grows by. */
-export const HELD_OUTPUT = 4096
+export const HELD_OUTPUT_TOKENS = 4096
 /** A hold grows when so much of its output is used. */
 const GROWS_AT = 3 / 4
 
@@ -79,7 +79,7 @@ export class ResponseMeter {
 
   async #grow(): Promise<boolean> {
     const tokens = this.#tokens
-    const next = tokens + HELD_OUTPUT
+    const next = tokens + HELD_OUTPUT_TOKENS
     // A provider that passes the limit is not bound by it.
     const covered = tokens <= this.#most ? Math.min(next, this.#most) : next
     const hasGrown = await this.hold.extend(withOutput(this.#expected, covered))

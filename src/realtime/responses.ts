@@ -14,8 +14,8 @@ import { ResponseMeter } from './response-meter.ts'
 /** Transcripts that are held for and have not come. */
 const MAX_PENDING_TRANSCRIPTS = 256
 /** Ids that are kept, so that nothing is charged twice. */
-const MAX_ENDED = 10_000
-const MAX_ID = 128
+const MAX_ENDED_IDS = 10_000
+const MAX_ID_CHARACTERS = 128
 
 /** A response before its provider has it. */
 export interface PlannedResponse {
@@ -270,13 +270,13 @@ export class Responses {
 
   /** A provider's id is a part of a key of ours: one that is odd gets another in its place. */
   #idOf(id: unknown, what: string): string {
-    return typeof id === 'string' && id !== '' && id.length <= MAX_ID ? id : `${what}${++this.#count}`
+    return typeof id === 'string' && id !== '' && id.length <= MAX_ID_CHARACTERS ? id : `${what}${++this.#count}`
   }
 
   #end(key: string): void {
     this.#ended.add(key)
     const [oldest] = this.#ended
-    if (this.#ended.size > MAX_ENDED && oldest !== undefined) this.#ended.delete(oldest)
+    if (this.#ended.size > MAX_ENDED_IDS && oldest !== undefined) this.#ended.delete(oldest)
   }
 }
 

@@ -2,9 +2,9 @@
 import type { CircuitState, Circuits } from '../core/ports.ts'
 
 /** So many wait for an offer, none was answered since the first of them began, and that one is overdue. */
-const MIN_WAITING = 5
+const MIN_WAITING_STREAMS = 5
 /** Maximum weight of one organization: half of what silences an offer for all. */
-const MAX_PER_TENANT = Math.ceil(MIN_WAITING / 2)
+const MAX_PER_TENANT = Math.ceil(MIN_WAITING_STREAMS / 2)
 
 /** Wraps the circuits: an offer is `open` also while several of its answers are late and none has come since. */
 export class OutlierDetector implements Pick<Circuits, 'state' | 'failing'> {
@@ -60,12 +60,12 @@ export class OutlierDetector implements Pick<Circuits, 'state' | 'failing'> {
     if (!waiting) return false
     const now = performance.now()
     const own = org === null && waiting.size === 1 ? waiting.values().next().value : waiting.get(org ?? '')
-    if (own && own.length >= MIN_WAITING && own[0]! <= now) return true
+    if (own && own.length >= MIN_WAITING_STREAMS && own[0]! <= now) return true
     if (waiting.size < 2) return false
     let count = 0
     for (const due of waiting.values()) {
       if (due[0]! <= now) count += Math.min(MAX_PER_TENANT, due.length)
-      if (count >= MIN_WAITING) return true
+      if (count >= MIN_WAITING_STREAMS) return true
     }
     return false
   }

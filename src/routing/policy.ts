@@ -9,8 +9,7 @@ import type { RoutingQuery } from './query.ts'
 
 /** Reasons that one refusal names. */
 const MAX_REASONS = 3
-/** Credentials that one error names at most. */
-const MAX_NAMED = 4
+const MAX_LISTED_CREDENTIALS = 4
 
 /** The offers of `model` (as requested) that the caller may use. Throws 403 with the reasons when there are none. */
 export function permitted(query: RoutingQuery, offers: readonly Mapping[], model: string): readonly Mapping[] {
@@ -87,7 +86,10 @@ export function uncredentialed({ principal }: Payer, offers: readonly Mapping[],
     return errors.noProviderKey(model, [...new Set(offers.map(({ provider }) => provider.id))])
   }
   const named = [...new Set(offers.flatMap(({ provider }) => keyOf(provider)))]
-  const some = named.length > MAX_NAMED ? [...named.slice(0, MAX_NAMED), 'another one of its providers'] : named
+  const some =
+    named.length > MAX_LISTED_CREDENTIALS
+      ? [...named.slice(0, MAX_LISTED_CREDENTIALS), 'another one of its providers']
+      : named
   const remedy = some.length > 0 ? `Set ${anyOf(some)} and restart the gateway.` : undefined
   return errors.modelNotAvailable(model, 'no provider of it has a credential', remedy)
 }

@@ -8,8 +8,7 @@ import { admits } from './policy.ts'
 import type { RoutingQuery } from './query.ts'
 import type { Strategy } from './score.ts'
 
-/** Providers that one refusal names. */
-const MAX_NAMED = 4
+const MAX_LISTED_PROVIDERS = 4
 
 const SUFFIXES: Readonly<Record<string, Strategy>> = { ':floor': 'price', ':nitro': 'throughput' }
 
@@ -76,7 +75,7 @@ function* conditionsOf(query: RoutingQuery, preferences: ProviderPreferences): G
 /** `left`: the offers that `field` excludes. */
 function noneLeft(field: string, model: string, left: readonly Mapping[]): GatewayError {
   const ids = [...new Set(left.map(({ provider }) => provider.id))]
-  const named = ids.length > MAX_NAMED ? [...ids.slice(0, MAX_NAMED), 'others'] : ids
+  const named = ids.length > MAX_LISTED_PROVIDERS ? [...ids.slice(0, MAX_LISTED_PROVIDERS), 'others'] : ids
   const served = field === 'max_price' ? 'costs more at' : 'is served by'
   const at = `provider.${field}`
   return errors.unsupported(`${at}: leaves no provider of "${model}", which ${served} ${anyOf(named)}.`, at)

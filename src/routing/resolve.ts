@@ -6,8 +6,7 @@ import { errors, GatewayError } from '../lib/error.ts'
 import { anyOf, similar } from '../lib/nearest.ts'
 import { admits, type Payer } from './policy.ts'
 
-/** Names that one refusal suggests. */
-const MAX_NEAR = 3
+const MAX_SUGGESTED_NAMES = 3
 
 /** A resolved model string; `provider` is undefined where any may serve the model. */
 export type ModelReference =
@@ -94,7 +93,7 @@ function unknown(catalog: Catalog, name: string, caller: Caller): GatewayError {
     : // Others write a model's maker before its name.
       [...(slash > 0 && find(catalog, rest) ? [rest] : []), ...similar(name, namesIn(catalog))]
         .filter(one => isSeen(catalog, one, caller))
-        .slice(0, MAX_NEAR)
+        .slice(0, MAX_SUGGESTED_NAMES)
   const hint = near.length > 0 ? ` Did you mean ${anyOf(near.map(one => `"${one}"`))}?` : ''
   const file = provider && provider.owner === undefined ? `providers.d/${provider.id}.yaml` : 'config/models.d'
   return errors.modelNotFound(name, hint, file)

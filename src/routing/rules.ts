@@ -14,7 +14,7 @@ type Asking = Pick<RoutingQuery, 'catalog' | 'principal' | 'asker' | 'tags' | 'i
 
 const NOBODY = { orgId: '', orgName: '', projectId: '', keyId: '', keyName: '' }
 /** Callers and names whose rules are remembered. */
-const MAX_REMEMBERED = 10_000
+const MAX_CACHED_CALLERS = 10_000
 
 /** Rules in question for a name and a caller. Only tags are left to check. */
 interface Remembered {
@@ -31,7 +31,7 @@ class RuleTable {
   readonly #exact = new Map<string, number[]>()
   /** Places of all other rules, with their patterns. */
   readonly #open: { readonly place: number; readonly pattern: string | undefined }[] = []
-  readonly #remembered = new LRUCache<string, Remembered>(upTo(MAX_REMEMBERED))
+  readonly #remembered = new LRUCache<string, Remembered>(upTo(MAX_CACHED_CALLERS))
   readonly #readsKeys: boolean
   readonly #readsProjects: boolean
 

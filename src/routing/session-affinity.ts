@@ -8,7 +8,7 @@ import type { RoutedRequest, RoutingQuery } from './query.ts'
 import type { Strategy } from './score.ts'
 
 /** Longer names are kept as their hash. */
-const MAX_NAME = 100
+const MAX_NAME_CHARACTERS = 100
 
 /** As agents call it (docs/contract.md#session-affinity). */
 const sessionHeaders = ['x-session-id', 'x-session-affinity', 'session_id', 'session-id', 'thread-id'] as const
@@ -35,7 +35,7 @@ export function sessionKey(
   requestedId: string,
 ): string | undefined {
   if (!session) return undefined
-  const short = session.length > MAX_NAME ? createHash('sha256').update(session).digest('base64') : session
+  const short = session.length > MAX_NAME_CHARACTERS ? createHash('sha256').update(session).digest('base64') : session
   return `session ${principal?.projectId ?? ''} ${requestedId} ${short}`
 }
 

@@ -30,7 +30,7 @@ const ALGORITHM = 'aes-256-gcm'
 const KEY_BYTES = 32
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
-const MIN_LENGTH = 16
+const MIN_KEY_CHARACTERS = 16
 
 /** Path of the master keys of a database when the environment gives none. */
 export const keyFile = (database: string): string => join(dirname(database), 'master.key')
@@ -168,9 +168,9 @@ export class Keyring {
     knowSecrets('master keys', texts)
     if (texts.length === 0) throw new KeyringError(`${file} holds no master key; restore it from a backup`)
     return texts.map(text => {
-      if (text.length >= MIN_LENGTH) return masterKey(text)
+      if (text.length >= MIN_KEY_CHARACTERS) return masterKey(text)
       throw new KeyringError(
-        `a master key needs at least ${MIN_LENGTH} characters; \`openssl rand -base64 32\` makes one`,
+        `a master key needs at least ${MIN_KEY_CHARACTERS} characters; \`openssl rand -base64 32\` makes one`,
       )
     })
   }

@@ -7,7 +7,7 @@ import { basename, dirname, join } from 'node:path'
 import type { RequestRow } from '../core/ports.ts'
 import type { Ends } from './rules/settlement.ts'
 
-const MAX_BYTES = 64 * 1024 * 1024
+const MAX_SPOOL_BYTES = 64 * 1024 * 1024
 /** Legacy names without the database's name: they belong to the database that finds them. */
 const UNNAMED = /^spool-([a-z0-9]+)-\d+\.jsonl$/
 const NUMBERED = /^([a-z0-9]+)-\d+\.jsonl$/
@@ -40,7 +40,7 @@ export class Spool {
   }
 
   get hasRoom(): boolean {
-    return this.#folder !== undefined && this.#bytes < MAX_BYTES
+    return this.#folder !== undefined && this.#bytes < MAX_SPOOL_BYTES
   }
 
   /** Resolves when the operating system has the line; rejects when it cannot be written. */

@@ -1,7 +1,7 @@
 /** Metric families over prom-client that are cheap to update on the path of a request. */
 import { type Aggregator, Counter, Histogram, type HistogramConfiguration, type Registry, Summary } from 'prom-client'
 import type { Lag } from './lag.ts'
-import { SERIES_LIMIT, Series } from './series.ts'
+import { MAX_SERIES, Series } from './series.ts'
 
 const LAG = 'gateway_event_loop_lag_seconds'
 
@@ -127,7 +127,7 @@ export function histogram(
   const series = new Series(
     values => new Distribution(labelNames, values, buckets),
     closed.length,
-    Math.floor(SERIES_LIMIT / (buckets.length + 3)),
+    Math.floor(MAX_SERIES / (buckets.length + 3)),
   )
   new Distributions({ name, help, labelNames, buckets, registers: [registry] }, () => series.children)
   return series

@@ -8,7 +8,7 @@ import { Values } from './histograms.ts'
 /** Nano-USD per USD. */
 const NANO = 1e9
 /** Longest text of a prompt that a span carries, in characters. */
-const MAX_TEXT = 16_384
+const MAX_PROMPT_CHARACTERS = 16_384
 
 /** Names what was asked for; the same on every client wire. */
 export const operationOf = ({ endpoint }: Exchange): string => endpoint.operation?.name ?? endpoint.name
@@ -26,7 +26,7 @@ export const usdOf = (usage: Usage, cost: Cost | null | undefined): number | und
 /** The prompt of a chat, without media and tool calls; undefined for requests without messages. */
 export function contentOf(request: object | undefined): string | undefined {
   if (!request || !('messages' in request) || !Array.isArray(request.messages)) return undefined
-  let left = MAX_TEXT
+  let left = MAX_PROMPT_CHARACTERS
   const written: object[] = []
   for (const { role, content } of request.messages) {
     if (left <= 0) break

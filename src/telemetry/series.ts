@@ -1,7 +1,7 @@
 /** A bounded set of series: one child per tuple of label values, found without building a label object. */
 
 /** Prometheus lines that one metric may have; a histogram's child counts with all of its lines. */
-export const SERIES_LIMIT = 2000
+export const MAX_SERIES = 2000
 
 const FOLDED = 'other'
 
@@ -22,7 +22,7 @@ export class Series<Child> {
   readonly #closed: number
   readonly #limit: number
 
-  constructor(make: (values: readonly string[]) => Child, closed: number, limit = SERIES_LIMIT) {
+  constructor(make: (values: readonly string[]) => Child, closed: number, limit = MAX_SERIES) {
     this.#make = make
     this.#closed = closed
     this.#limit = limit

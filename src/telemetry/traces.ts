@@ -11,7 +11,7 @@ import { contentOf, errorTypeOf, operationOf, usdOf } from './genai.ts'
 import { first, flag, number, type SpanEnd, text, WrittenSpan } from './spans.ts'
 
 /** Clients write model names. */
-const MAX_NAME = 200
+const MAX_NAME_CHARACTERS = 200
 /** Kinds of OTLP. */
 const [SERVER, CLIENT] = [SpanKind.SERVER + 1, SpanKind.CLIENT + 1]
 /** Lengths of ids as hexadecimal digits. */
@@ -196,7 +196,7 @@ function requestOf(ex: Exchange): string {
   const requested = ex.request?.model || ex.requested.model || undefined
   return (
     operation(operationOf(ex)) +
-    requestModel(requested?.slice(0, MAX_NAME)) +
+    requestModel(requested?.slice(0, MAX_NAME_CHARACTERS)) +
     providerName(ex.target?.provider.id) +
     endpointName(ex.endpoint.name) +
     requestId(ex.id) +

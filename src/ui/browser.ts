@@ -4,7 +4,7 @@ import { readBody } from '../admin/body.ts'
 import { errors } from '../lib/error.ts'
 import type { Session } from './sessions.ts'
 
-const FORM_LIMIT = 256 * 1024
+const MAX_FORM_BYTES = 256 * 1024
 const FORM = 'application/x-www-form-urlencoded'
 
 /** Sent with every answer, also with errors and files. */
@@ -62,5 +62,5 @@ export function cookieIn(request: IncomingMessage, purpose: Purpose): string | u
 export async function readForm(request: IncomingMessage): Promise<URLSearchParams> {
   const type = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase()
   if (type !== FORM) throw errors.unsupportedMediaType(type, [FORM])
-  return new URLSearchParams((await readBody(request, FORM_LIMIT)).toString('utf8'))
+  return new URLSearchParams((await readBody(request, MAX_FORM_BYTES)).toString('utf8'))
 }

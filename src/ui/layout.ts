@@ -71,7 +71,7 @@ ${Object.entries(MENU).map(([href, name]) => html`<li><a href="${href}"${href ==
 export const csrfField = ({ csrf }: Session): Html => html`<input type="hidden" name="csrf" value="${csrf}">`
 
 /** Characters of a cell that stand in one line. */
-const MAX_LINE = 60
+const MAX_LINE_CHARACTERS = 60
 
 /** A table that scrolls sideways by itself, also by keyboard. `id` is unique on the page. */
 export function table(
@@ -92,7 +92,7 @@ ${rows.map(cells => html`<tr>${cells.map(cell => html`<td${isLong(cell) && html`
 const isEmpty = (value: Value): boolean => value === null || value === undefined || value === false || value === ''
 
 /** Whether the text of a cell would take the room of the other columns. */
-const isLong = (cell: Value): boolean => html`${cell}`.toString().replace(/<[^<>]*>/g, '').length > MAX_LINE
+const isLong = (cell: Value): boolean => html`${cell}`.toString().replace(/<[^<>]*>/g, '').length > MAX_LINE_CHARACTERS
 
 /** Names with values. */
 export const facts = (entries: readonly (readonly [string, Value])[]): Html =>

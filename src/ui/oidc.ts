@@ -19,9 +19,9 @@ import { type Person, random } from './sessions.ts'
 /** Time to sign in at the provider. */
 export const SIGN_IN_SECONDS = 600
 /** Characters of a name, of a provider's words, and of a page to return to. */
-const MAX_NAME = 100
-const MAX_WORDS = 200
-const MAX_PATH = 1000
+const MAX_NAME_CHARACTERS = 100
+const MAX_REASON_CHARACTERS = 200
+const MAX_PATH_CHARACTERS = 1000
 const SEAL = { alg: 'dir', enc: 'A256GCM' }
 
 /** `admin.oidc` of gateway.yaml. */
@@ -81,7 +81,7 @@ export class OidcSignIn {
     const begun: Begun = {
       ...{ state: random(), nonce: random(), verifier: random() },
       redirect: settings.redirect_url ?? redirect,
-      to: to.length > MAX_PATH ? '/ui' : to,
+      to: to.length > MAX_PATH_CHARACTERS ? '/ui' : to,
     }
     const location = new URL(metadata.authorization_endpoint)
     const query = {
@@ -186,7 +186,7 @@ export class OidcSignIn {
 
 const RETRY = 'Sign in with the token, or later. The operator checks that it answers.'
 /** Words of a provider, for people. */
-const shown = (text: string): string => printable(text).slice(0, MAX_WORDS).trim()
+const shown = (text: string): string => printable(text).slice(0, MAX_REASON_CHARACTERS).trim()
 /** A 502 that names the provider, what it did, and the remedy. */
 function failed(issuer: string, what: string, remedy = RETRY, cause?: unknown): GatewayError {
   const message = `The identity provider "${issuer}" ${what}. ${remedy}`
@@ -244,4 +244,4 @@ const hasEmail = ({ email, email_verified }: JWTPayload): boolean =>
 
 /** Returns the verified address, else the subject. People choose other claims themselves. */
 const nameOf = (claims: JWTPayload): string =>
-  printable(String(hasEmail(claims) ? claims.email : claims.sub)).slice(0, MAX_NAME)
+  printable(String(hasEmail(claims) ? claims.email : claims.sub)).slice(0, MAX_NAME_CHARACTERS)

@@ -11,15 +11,14 @@ import { actorOf, run, type Visit } from './page.ts'
 
 const CHAT = '/v1/chat/completions'
 const SOURCE = 'ui'
-/** Live models that the field suggests. */
-const MAX_SUGGESTED = 500
+const MAX_SUGGESTED_MODELS = 500
 
 /** Shows the form; `static/playground.js` sends it. */
 export async function playground({ query, session, context }: Visit): Promise<Content> {
   const listed = await run<readonly ListedModel[]>(context, 'models.list')
   const models = listed
     .filter(({ live }) => live)
-    .slice(0, MAX_SUGGESTED)
+    .slice(0, MAX_SUGGESTED_MODELS)
     .map(({ id }) => html`<option value="${id}"></option>`)
   return {
     title: 'Playground',

@@ -6,7 +6,7 @@ import { equals } from '../admin/guard.ts'
 const LIFETIME_MS = 8 * 3_600_000
 /** The oldest is signed out for one more. */
 const MAX_SESSIONS = 100
-const BYTES = 32
+const RANDOM_BYTES = 32
 
 /** A person as the identity provider has named them. */
 export interface Person {
@@ -27,7 +27,7 @@ export interface Session {
 }
 
 /** Makes a text that cannot be guessed. */
-export const random = (): string => randomBytes(BYTES).toString('base64url')
+export const random = (): string => randomBytes(RANDOM_BYTES).toString('base64url')
 
 /** Sessions by the id that the cookie of a browser holds. */
 export class Sessions {

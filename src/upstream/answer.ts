@@ -15,7 +15,7 @@ import { AnswerMask } from './masking.ts'
 import { END_GRACE_MS, type UpstreamResponse } from './upstream-response.ts'
 
 /** Step in which a stream takes memory, in bytes. */
-const HELD_STEP = 64 * 1024
+const HELD_STEP_BYTES = 64 * 1024
 /** In place of the chunks at the end of the bytes. */
 const END = [undefined] as const
 
@@ -212,7 +212,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     // A framing keeps pieces of an event until it is complete, a decoder those of a call or until the end.
     const kept = this.#counter.kept + this.#framing.pending + (this.#decoder.kept ?? 0)
     if (kept > this.#lease.most) throw tooManyBytes(this.#lease.most)
-    if (kept > this.#lease.covered + HELD_STEP) this.#lease.cover(kept)
+    if (kept > this.#lease.covered + HELD_STEP_BYTES) this.#lease.cover(kept)
     if (!isEnd && !this.#decoder.done && !this.#isOverdue(events)) return
     this.#end(events)
   }

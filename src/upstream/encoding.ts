@@ -14,7 +14,7 @@ export interface PlainSource extends Source {
 }
 
 /** No answer is larger, whatever it was packed to. */
-const MAX_BYTES = 64 * 1024 * 1024
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024
 const flush = constants.Z_SYNC_FLUSH
 
 /** Not brotli: a stream of it keeps a window of up to 16 MiB, which no memory budget counts; these keep 32 KiB. */
@@ -87,7 +87,7 @@ class Decompressed implements PlainSource {
       const chunk = this.#stream.read() as Buffer | null
       if (chunk) {
         this.#size += chunk.length
-        if (this.#size <= MAX_BYTES) return chunk
+        if (this.#size <= MAX_ANSWER_BYTES) return chunk
         throw unreadable('it is too large')
       }
       if (this.#error) throw unreadable(this.#error.message)

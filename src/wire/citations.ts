@@ -11,7 +11,7 @@ export interface Place {
 const MAX_CITATIONS = 1000
 /** In characters. A longer address is left out, a longer title cut. */
 const MAX_ADDRESS = 8192
-const MAX_TITLE = 1024
+const MAX_TITLE_CHARACTERS = 1024
 
 /** The place between two indexes of a provider, moved by `offset`; undefined for an empty or invalid range. */
 export function placeIn(start: unknown, end: unknown, offset = 0): Place | undefined {
@@ -39,7 +39,7 @@ export class Citations {
     if (this.#count === MAX_CITATIONS || url.length > MAX_ADDRESS || !this.#isNew(url, place)) return
     this.#count++
     const event: SourceEvent = { type: 'source', choice: this.#choice, url }
-    if (title !== undefined) event.title = title.slice(0, MAX_TITLE)
+    if (title !== undefined) event.title = title.slice(0, MAX_TITLE_CHARACTERS)
     if (place) {
       event.start = place.start
       event.end = place.end

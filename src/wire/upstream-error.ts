@@ -17,9 +17,9 @@ export interface ProviderError {
 
 /** Bytes of an error body that are read. */
 export const MAX_ERROR_BYTES = 64 * 1024
-const MESSAGE_LIMIT = 5000
+const MAX_MESSAGE_CHARACTERS = 5000
 /** Characters of each field that are read: more than are shown, since masks shorten a message. */
-const READ_LIMIT = 4 * MESSAGE_LIMIT
+const MAX_READ_CHARACTERS = 4 * MAX_MESSAGE_CHARACTERS
 const str = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : typeof value === 'number' ? String(value) : undefined
 
@@ -31,10 +31,10 @@ export function readProviderError(answer: unknown): ProviderError | undefined {
 
 /** Patterns read these fields, and an answer may be large. */
 const cut = ({ message, code, type, param }: ProviderError): ProviderError => ({
-  message: message.slice(0, READ_LIMIT),
-  code: code?.slice(0, READ_LIMIT),
-  type: type?.slice(0, READ_LIMIT),
-  param: param?.slice(0, READ_LIMIT),
+  message: message.slice(0, MAX_READ_CHARACTERS),
+  code: code?.slice(0, MAX_READ_CHARACTERS),
+  type: type?.slice(0, MAX_READ_CHARACTERS),
+  param: param?.slice(0, MAX_READ_CHARACTERS),
 })
 
 function reportedIn(answer: unknown): ProviderError | undefined {
@@ -69,7 +69,7 @@ function text(message: unknown): string | undefined {
 }
 
 /** Its JSON text as far as it is read: an answer with an error in it may hold a million values. */
-const written = (value: unknown): string => JSON.stringify(beginningOf(value, { left: READ_LIMIT }))
+const written = (value: unknown): string => JSON.stringify(beginningOf(value, { left: MAX_READ_CHARACTERS }))
 
 /** A copy of a parsed value, up to where its JSON text has used up the characters of `room`, or more. */
 function beginningOf(value: unknown, room: { left: number }): unknown {
@@ -122,21 +122,21 @@ function named(reported: ProviderError, meaning: string | undefined): ProviderEr
 /** The code of the first phrase in a message; words in quotes are the caller's. */
 function phraseIn(message: string, phrases: Provider['errorPhrases']): string | undefined {
   if (!phrases) return undefined
-  const words = message.slice(0, READ_LIMIT).replace(QUOTED, '').toLowerCase()
+  const words = message.slice(0, MAX_READ_CHARACTERS).replace(QUOTED, '').toLowerCase()
   return phrases.find(([phrase]) => words.includes(phrase!))?.[1]
 }
 
 /** Removes from a message what repeats `secret` or looks like a secret (E13). */
 export function redactMessage(message: string, secret?: string): string {
   // Cut last: of a secret that is cut in two, the first part would be shown.
-  return redactText(message, secret).slice(0, MESSAGE_LIMIT)
+  return redactText(message, secret).slice(0, MAX_MESSAGE_CHARACTERS)
 }
 
 /** Matches codes that a program reads: a name, never a sentence. */
 const NAME = /^[\w.:/-]{1,64}$/
 const nameIn = (name: string | undefined, secret?: string): string | undefined =>
   name !== undefined && NAME.test(name) && redactMessage(name, secret) === name ? name : undefined
-const PARAM_LIMIT = 200
+const MAX_PARAM_CHARACTERS = 200
 
 const CREDENTIAL =
   /api[ _-]?key.{0,20}(?:invalid|not valid|incorrect|expired|missing)|invalid.{0,10}api[ _-]?key|API_KEY_INVALID|unauthorized|authentication/i
@@ -243,7 +243,9 @@ export function upstreamError(
       code,
       message: shown(message),
       param:
-        reported.param === undefined ? undefined : shown(redactMessage(reported.param, secret)).slice(0, PARAM_LIMIT),
+        reported.param === undefined
+          ? undefined
+          : shown(redactMessage(reported.param, secret)).slice(0, MAX_PARAM_CHARACTERS),
       upstreamStatus: status,
     })
 

@@ -6,10 +6,10 @@ import { isObject, type Json } from '../json/json.ts'
 import { parseLossless } from '../json/lossless.ts'
 import { textKey } from '../json/text-key.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
-import { IMAGE_HEAD, type ImageType, imageType, MEDIA_HEAD, mediaTypeOf } from '../media/type.ts'
+import { IMAGE_HEAD_BYTES, type ImageType, imageType, MEDIA_HEAD_BYTES, mediaTypeOf } from '../media/type.ts'
 
 /** Base64 characters of an image's head: four characters hold three bytes. */
-const HEAD_LENGTH = (IMAGE_HEAD / 3) * 4
+const IMAGE_HEAD_CHARACTERS = (IMAGE_HEAD_BYTES / 3) * 4
 
 /** The text of a message: its string, or its text parts joined. */
 export function textOf(content: Message['content']): string {
@@ -20,7 +20,7 @@ export function textOf(content: Message['content']): string {
 }
 
 /** Longest head of a data URL, up to its comma, in characters. */
-export const MAX_DATA_HEAD = 256
+export const MAX_DATA_HEAD_CHARACTERS = 256
 
 /** As `/\s/`, of what may stand in base64, and five times as fast. */
 const hasSpace = (text: string): boolean => SPACES.some(space => text.includes(space))
@@ -61,7 +61,7 @@ const BASE64_HEAD = /^(?:(?:[a-z0-9+/_=-](?:\r?\n)?){64}|(?:[a-z0-9+/_=-](?:\r?\
 const BASE64_LOOK = 192
 
 /** Characters of data that is no base64: to read 30 million of them takes 100 ms. */
-const MAX_PLAIN_DATA = 4 * 1024 * 1024
+const MAX_PLAIN_DATA_CHARACTERS = 4 * 1024 * 1024
 
 /** Where the data of a URL begins, and in which form. */
 interface DataHead {
@@ -72,7 +72,7 @@ interface DataHead {
 
 /** Returns the part of a data URL before its data; undefined for any other URL. */
 export function dataHeadOf(url: string): DataHead | undefined {
-  const match = /^data:([^;,]*)((?:;[^;,]*)*),/i.exec(url.slice(0, MAX_DATA_HEAD))
+  const match = /^data:([^;,]*)((?:;[^;,]*)*),/i.exec(url.slice(0, MAX_DATA_HEAD_CHARACTERS))
   if (!match) return undefined
   const mime = match[1]!.trim().toLowerCase() || 'text/plain'
   return { mime, isBase64: /;base64$/i.test(match[2]!), at: match[0].length }
@@ -85,7 +85,7 @@ export function parseDataUrl(url: string): { mime: string; base64: string } | un
   const { mime } = head
   const data = url.slice(head.at)
   if (head.isBase64) return { mime, base64: hasSpace(data) ? plainBase64(data) : data }
-  if (data.length > MAX_PLAIN_DATA) return undefined
+  if (data.length > MAX_PLAIN_DATA_CHARACTERS) return undefined
   try {
     return { mime, base64: Buffer.from(decodeURIComponent(data), 'utf8').toString('base64') }
   } catch {
@@ -106,7 +106,7 @@ export function parseFile(url: string, name?: string): { mime: string; base64: s
 export const typeOfBase64 = (base64: string, declared: string, name?: string): string =>
   mediaTypeOf(mediaHead(base64), declared, name)
 
-const mediaHead = (base64: string): Buffer => Buffer.from(base64.slice(0, (MEDIA_HEAD / 3) * 4), 'base64')
+const mediaHead = (base64: string): Buffer => Buffer.from(base64.slice(0, (MEDIA_HEAD_BYTES / 3) * 4), 'base64')
 
 /**
  * A tool call's arguments as JSON text, whatever a provider made of them: an object, an empty string, null, or
@@ -182,7 +182,7 @@ function unanswerable({ tool_call_id: id }: Message, at: string): GatewayError {
 
 /** The media type by the first bytes, whatever the URL declares; undefined for what is not an image. */
 export const sniffImage = (base64: string): ImageType | undefined =>
-  imageType(Buffer.from(base64.slice(0, HEAD_LENGTH), 'base64'))
+  imageType(Buffer.from(base64.slice(0, IMAGE_HEAD_CHARACTERS), 'base64'))
 
 /** Whether a name can be one segment of a URL path. */
 export const isPathSegment = (id: string): boolean =>

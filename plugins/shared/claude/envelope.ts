@@ -2,7 +2,7 @@
 import { errors, isObject, type Json, objectIn } from '../../../src/plugin.ts'
 
 /** Characters in which the first name of an answer must stand. */
-const MAX_HEAD = 1024
+const MAX_HEAD_CHARACTERS = 1024
 const HEAD = /^\s*\{\s*("(?:[^"\\]|\\.)*")\s*:\s*(\S)/
 /** Steps of one comparison; what takes more fits. */
 const MAX_STEPS = 100_000
@@ -10,7 +10,7 @@ const MAX_STEPS = 100_000
 /** Undefined while an answer's first name has not come; true where its first member may be an envelope of the answer. */
 export function mayBeEnvelope(head: string, schema: Json): boolean | undefined {
   const [, name, first] = HEAD.exec(head) ?? []
-  if (name === undefined) return /^\s*(?:\{|$)/.test(head) && head.length < MAX_HEAD ? undefined : false
+  if (name === undefined) return /^\s*(?:\{|$)/.test(head) && head.length < MAX_HEAD_CHARACTERS ? undefined : false
   const { properties } = resolved(schema, schema)
   if (!isObject(properties)) return (first === '{' || first === '"') && hasMore(schema)
   const own = memberOf(properties, nameIn(name))
@@ -22,7 +22,7 @@ export function mayBeEnvelope(head: string, schema: Json): boolean | undefined {
  * of an answer whose only member the schema does not know. What is no JSON, or has more members, stays as it is.
  */
 export function unwrapped(text: string, schema: Json): string {
-  const head = text.slice(0, MAX_HEAD)
+  const head = text.slice(0, MAX_HEAD_CHARACTERS)
   if (!mayBeEnvelope(head, schema)) return text
   const whole = parsed(text)
   const names = isObject(whole) ? Object.keys(whole) : []

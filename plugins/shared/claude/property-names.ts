@@ -5,7 +5,7 @@ import { UniqueNames } from './unique-names.ts'
 
 const TAKEN = /^[a-zA-Z0-9_.-]{1,64}$/
 const FOREIGN = /[^a-zA-Z0-9_.-]/g
-const MAX_LENGTH = 64
+const MAX_NAME_CHARACTERS = 64
 
 interface WireSchema {
   readonly schema: Json
@@ -49,7 +49,7 @@ function renamed(schema: Json): WireSchema {
 
 function spelled(name: string, count: number): string {
   const suffix = count === 1 ? '' : `_${count}`
-  return (name.slice(0, MAX_LENGTH - suffix.length).replace(FOREIGN, '_') || '_') + suffix
+  return (name.slice(0, MAX_NAME_CHARACTERS - suffix.length).replace(FOREIGN, '_') || '_') + suffix
 }
 
 /** Gives the arguments of calls the names that the tools of `request` have. */

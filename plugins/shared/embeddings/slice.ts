@@ -17,9 +17,9 @@ interface Slice {
 }
 
 /** Maximum bytes before and after the array, and of each entry besides its vector. */
-const MAX_HEAD = 4096
-const MAX_TAIL = 4096
-const MAX_ENTRY = 256
+const MAX_HEAD_BYTES = 4096
+const MAX_TAIL_BYTES = 4096
+const MAX_ENTRY_BYTES = 256
 
 const QUOTE = 0x22
 const COMMA = 0x2c
@@ -47,7 +47,7 @@ export function sliceOf(bytes: Buffer): Slice | undefined {
     encoding = written
     at = afterSpace(bytes, end + 1)
   }
-  if (encoding === undefined || bytes[at] !== CLOSE_LIST || bytes.length - at > MAX_TAIL) return undefined
+  if (encoding === undefined || bytes[at] !== CLOSE_LIST || bytes.length - at > MAX_TAIL_BYTES) return undefined
   const envelope = parsed(`${bytes.toString('utf8', 0, open)}[]${bytes.toString('utf8', at + 1)}`)
   return isObject(envelope) && Array.isArray(envelope.data) && envelope.data.length === 0
     ? { data: bytes.subarray(open, at + 1), encoding, count, envelope }
@@ -56,7 +56,7 @@ export function sliceOf(bytes: Buffer): Slice | undefined {
 
 /** Start of the outermost object's `data` array. */
 function dataOf(bytes: Buffer): number | undefined {
-  const end = Math.min(bytes.length, MAX_HEAD)
+  const end = Math.min(bytes.length, MAX_HEAD_BYTES)
   let depth = 0
   for (let at = 0; at < end; at++) {
     const byte = bytes[at]
@@ -79,7 +79,7 @@ function dataOf(bytes: Buffer): number | undefined {
 function encodingOf(entry: Buffer, index: number): Slice['encoding'] | undefined {
   const list = entry.indexOf(OPEN_LIST)
   const [from, to] = list < 0 ? longText(entry) : numbers(entry, list)
-  if (to <= from + 1 || entry.length - (to - from) > MAX_ENTRY) return undefined
+  if (to <= from + 1 || entry.length - (to - from) > MAX_ENTRY_BYTES) return undefined
   const rest = parsed(`${entry.toString('utf8', 0, from)}0${entry.toString('utf8', to + 1)}`)
   const isUsual =
     isObject(rest) &&
@@ -109,14 +109,14 @@ function longText(entry: Buffer): readonly [number, number] {
   for (let from = entry.indexOf(QUOTE); from >= 0; ) {
     const to = entry.indexOf(QUOTE, from + 1)
     if (to < 0) break
-    if (to - from > MAX_NAME) return entry.includes(BACKSLASH) ? NOWHERE : [from, to]
+    if (to - from > NAME_BYTES) return entry.includes(BACKSLASH) ? NOWHERE : [from, to]
     from = entry.indexOf(QUOTE, to + 1)
   }
   return NOWHERE
 }
 
 /** `embedding`, with its quotes. */
-const MAX_NAME = 11
+const NAME_BYTES = 11
 
 function parsed(text: string): unknown {
   try {

@@ -8,7 +8,7 @@ const COLON = 0x3a
 /** Shorter ones are parsed with the rest. */
 const MIN_CUT_CHARACTERS = 4096
 /** Maximum size of a body without its images, in characters. */
-const MAX_REST = 1024 * 1024
+const MAX_REST_CHARACTERS = 1024 * 1024
 /** Stands for an image that was cut out; no base64 holds it. */
 const MARK = '@'
 
@@ -45,13 +45,13 @@ function cutImages(body: Buffer, name: string): ImageAnswer | undefined {
     const end = body[at] === QUOTE ? body.indexOf(QUOTE, at + 1) : -1
     if (end - at < MIN_CUT_CHARACTERS) continue
     const bytes = body.subarray(at + 1, end)
-    if (rest.length + at - done > MAX_REST || !isPlain(bytes)) return undefined
+    if (rest.length + at - done > MAX_REST_CHARACTERS || !isPlain(bytes)) return undefined
     rest += `${body.toString('utf8', done, at + 1)}${MARK}${slices.length}`
     slices.push(new Base64Slice(bytes))
     done = end
     at = end
   }
-  if (slices.length === 0 || body.length - done + rest.length > MAX_REST) return undefined
+  if (slices.length === 0 || body.length - done + rest.length > MAX_REST_CHARACTERS) return undefined
   try {
     const answer: unknown = JSON.parse(rest + body.toString('utf8', done))
     return isObject(answer) ? { answer, slices } : undefined
@@ -77,12 +77,12 @@ export function imageIn(value: string, slices: readonly Base64Slice[] = []): str
     const slice = slices[Number(value.slice(1))]
     if (slice) return slice
   }
-  const head = HEAD.exec(value.slice(0, MAX_HEAD))?.[0].length ?? 0
+  const head = HEAD.exec(value.slice(0, MAX_HEAD_CHARACTERS))?.[0].length ?? 0
   const base64 = withoutSpace(value.slice(head))
   if (!PLAIN.test(base64)) throw notBase64()
   return base64
 }
-const MAX_HEAD = 256
+const MAX_HEAD_CHARACTERS = 256
 const HEAD = /^data:[^,]{0,250},/
 const PLAIN = /^[A-Za-z0-9+/]+={0,2}$/
 const notBase64 = () => errors.invalidAnswer('an image in it is not base64')

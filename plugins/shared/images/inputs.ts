@@ -26,11 +26,11 @@ function dataOf(input: ImageInput): ImageData {
 export const base64Of = (input: ImageInput): string => input.file?.base64() ?? dataOf(input).base64
 
 /** Characters that hold the type of a data URL. */
-const HEAD = 1024
+const HEAD_CHARACTERS = 1024
 
 /** `image/png`, as its first bytes prove. */
 export const typeOf = ({ type, url = '' }: ImageInput): string =>
-  type ?? parseDataUrl(url.slice(0, HEAD))?.mime ?? 'image/png'
+  type ?? parseDataUrl(url.slice(0, HEAD_CHARACTERS))?.mime ?? 'image/png'
 
 /** As a data URL, or the address that it has. */
 export const urlOf = (input: ImageInput): string => input.url ?? input.file!.base64(`data:${typeOf(input)};base64,`)

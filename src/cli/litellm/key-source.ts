@@ -5,8 +5,7 @@ import { download, parseUrl } from '../http.ts'
 import { errorCode, Failure, type Io } from '../io.ts'
 import { isSection, listOf, type Section, sectionOf } from './sections.ts'
 
-/** Keys of one page. */
-const PAGE = 100
+const KEYS_PER_PAGE = 100
 const MAX_PAGES = 100_000
 
 /** Keys, with the teams and users that they name, where these can be read. */
@@ -64,11 +63,11 @@ async function readPages(url: URL, variable: string | undefined, io: Io): Promis
       return []
     }
   }
-  const whole = { return_full_object: 'true', include_team_keys: 'true', size: String(PAGE) }
+  const whole = { return_full_object: 'true', include_team_keys: 'true', size: String(KEYS_PER_PAGE) }
   const keys = await pagesOf('/key/list', whole, keysIn)
   const names = (name: string) => keys.some(one => typeof one[name] === 'string')
   const teams = names('team_id') ? await optional('/team/list', {}, 'teams') : []
-  const users = names('user_id') ? await optional('/user/list', { page_size: String(PAGE) }, 'users') : []
+  const users = names('user_id') ? await optional('/user/list', { page_size: String(KEYS_PER_PAGE) }, 'users') : []
   return { keys, teams, users }
 }
 

@@ -329,16 +329,15 @@ async function joinMember(
   known.set(email.toLowerCase(), more)
 }
 
-/** Entries of one answer of a list. */
-const PART = 500
+const RECORDS_PER_PART = 500
 
 /** All parts of a list. */
 async function all<T extends object>(admin: Admin, name: string, args: Section = {}): Promise<T[]> {
   const found: T[] = []
   for (;;) {
     const last = found.at(-1) as { id?: string } | undefined
-    const part = await admin.command<T[]>(name, { ...args, limit: PART, ...(last && { after: last.id }) })
+    const part = await admin.command<T[]>(name, { ...args, limit: RECORDS_PER_PART, ...(last && { after: last.id }) })
     found.push(...part)
-    if (part.length < PART) return found
+    if (part.length < RECORDS_PER_PART) return found
   }
 }

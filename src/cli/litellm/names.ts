@@ -219,7 +219,7 @@ export class Pools {
   }
 }
 
-const WEIGHT_LIMIT = 1_000_000
+const MAX_WEIGHT = 1_000_000
 /** Tokens per minute that weigh as much as a request per minute. */
 const TPM_OF_RPM = 1000
 
@@ -230,10 +230,10 @@ const FALLBACK_WEIGHT = 1e-6
 function weightOf({ params, at }: Deployment, all: readonly Deployment[], report: Report): Section {
   if (all.some(one => Number(one.params.weight) > 0)) {
     report.carried(`${at}.litellm_params.weight`)
-    return { weight: Math.min(WEIGHT_LIMIT, Math.max(Number(params.weight) || 0, FALLBACK_WEIGHT)) }
+    return { weight: Math.min(MAX_WEIGHT, Math.max(Number(params.weight) || 0, FALLBACK_WEIGHT)) }
   }
   const key = ['rpm', 'tpm'].find(one => Number(params[one]) > 0)
   if (!key) return {}
   report.changed(`${at}.litellm_params.${key}`, 'the weight of the deployment, no limit')
-  return { weight: Math.min(WEIGHT_LIMIT, Number(params[key]) / (key === 'tpm' ? TPM_OF_RPM : 1)) }
+  return { weight: Math.min(MAX_WEIGHT, Number(params[key]) / (key === 'tpm' ? TPM_OF_RPM : 1)) }
 }

@@ -204,7 +204,7 @@ const sorted = (tiers: { above: number; prices: Prices }[]): Listed['tiers'] =>
 export const UNIT_PLACES = 12
 const HOUR_S = 3600
 /** A picture of no size that is named: the square of 1024 pixels. */
-const PIXELS = 1024 * 1024
+const DEFAULT_PIXELS = 1024 * 1024
 /** Names that begin with a size, such as `hd/1024-x-1024/dall-e-3`; none of those that cost by steps. */
 const SIZED = /^(?:(standard|hd|low|medium|high)\/)?(\d{2,5})-x-(\d{2,5})\/(?!(?:\d+|max)-steps\/)(.+)$/
 
@@ -220,7 +220,7 @@ function sizeOf(quality: string | undefined, width: number, height: number): Siz
 }
 
 /** Prices of images, pages, seconds and characters; empty for models that the list prices by tokens. */
-function unitPricesIn(model: Json, { key: size, pixels }: Size = { key: 'default', pixels: PIXELS }): Prices {
+function unitPricesIn(model: Json, { key: size, pixels }: Size = { key: 'default', pixels: DEFAULT_PIXELS }): Prices {
   const { mode } = model
   const prices: Prices = {}
   const set = (key: TokenKey | UnitKey, value: unknown, times = 1, shift = 0) => {

@@ -17,7 +17,7 @@ import { isSearch, searchToolOf } from './search.ts'
 import { versionOf } from './version.ts'
 
 const UNSUPPORTED = ['stopSequences', 'seed', 'topK'] as const
-const MAX_QUERY = 400
+const MAX_QUERY_CHARACTERS = 400
 /** Warnings of one answer; further ones are left out. */
 const MAX_WARNINGS = 100
 
@@ -143,5 +143,5 @@ function functionOf(tool: Json): Json {
 /** The last message of the user, as text. */
 function queryOf(messages: readonly Message[]): string {
   const last = messages.findLast(({ role }) => role === 'user')
-  return last ? resultText(last.content).trim().slice(0, MAX_QUERY) : ''
+  return last ? resultText(last.content).trim().slice(0, MAX_QUERY_CHARACTERS) : ''
 }

@@ -18,8 +18,7 @@ const REASONS: Readonly<Record<FinishReason, Reason>> = {
   tool_calls: 'tool-calls',
   content_filter: 'content-filter',
 }
-/** Maximum size of native blocks, in characters. */
-const MAX_KEPT = 4 * 1024 * 1024
+const MAX_NATIVE_CHARACTERS = 4 * 1024 * 1024
 const DATA_URL = /^data:([^;,]+);base64,/i
 
 interface Tool {
@@ -209,7 +208,7 @@ export class PartWriter {
     if (type === 'server_tool_use' && isObject(input) && typeof input.query === 'string') this.#query ??= input.query
     const kept = Object.assign({}, block, { provider })
     this.#keptSize += JSON.stringify(kept).length
-    if (this.#keptSize <= MAX_KEPT) this.#kept.push(kept)
+    if (this.#keptSize <= MAX_NATIVE_CHARACTERS) this.#kept.push(kept)
   }
 
   /** The native blocks so far, for the next request to return. */

@@ -38,16 +38,16 @@ const flat: Omit<Version, 'number'> = {
   unsupported: (setting, details) => ({ type: 'unsupported-setting', setting, details }),
   unsupportedTool: ({ type, id, name, args }) => ({
     type: 'unsupported-tool',
-    tool: { type, id, name, args: few(args) },
+    tool: { type, id, name, args: shortArguments(args) },
   }),
   fileData: data => data,
   ranByProvider: { providerExecuted: true },
 }
 
-/** Arguments that are long say nothing in a warning. What the values alone show is not written. */
-const few = (args: unknown): unknown =>
-  weigh(args, 1) > MAX_TOLD || JSON.stringify(args ?? {}).length > MAX_TOLD ? {} : args
-const MAX_TOLD = 4096
+/** Returns `{}` for arguments that are too long for a warning. */
+const shortArguments = (args: unknown): unknown =>
+  weigh(args, 1) > MAX_ARGUMENTS_CHARACTERS || JSON.stringify(args ?? {}).length > MAX_ARGUMENTS_CHARACTERS ? {} : args
+const MAX_ARGUMENTS_CHARACTERS = 4096
 
 const nested: Omit<Version, 'number'> = {
   finish: (unified, raw) => ({ unified, raw }),

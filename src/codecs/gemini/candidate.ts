@@ -20,8 +20,7 @@ interface AnswerPart {
   [field: string]: unknown
 }
 
-/** Limit of reasoning that waits for a part, in characters. */
-const MAX_WAITING = 4 * 1024 * 1024
+const MAX_WAITING_REASONING_CHARACTERS = 4 * 1024 * 1024
 /** Native members of this wire, each with its seal; other native content is carried, and not shown. */
 const OWN = ['executableCode', 'codeExecutionResult', 'toolCall', 'toolResponse']
 
@@ -171,7 +170,7 @@ export class Candidate {
 
   #keeps(size: number): boolean {
     this.#waiting += size
-    return this.#waiting <= MAX_WAITING
+    return this.#waiting <= MAX_WAITING_REASONING_CHARACTERS
   }
 
   /** Emits calls with complete arguments, in order; at the end, all that are JSON. */

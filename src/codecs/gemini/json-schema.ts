@@ -1,6 +1,6 @@
 /** Converts Google's schema form to JSON Schema (docs/contributing/wire-sources.md#gemini). */
 import { isObject, type Json, listIn } from '../../json/json.ts'
-import { MAX_NAME } from '../../json/shape.ts'
+import { MAX_NAME_CHARACTERS } from '../../json/shape.ts'
 
 /** Formats of number storage, and of enumerated strings. */
 const STORED: ReadonlySet<unknown> = new Set(['enum', 'int32', 'int64', 'float', 'double'])
@@ -60,7 +60,7 @@ const eachOf = (schemas: Json, names: readonly string[] = Object.keys(schemas)):
 function propertiesOf(properties: Json, order: readonly unknown[]): Json {
   if (order.length === 0) return eachOf(properties)
   const isName = (name: unknown): name is string =>
-    typeof name === 'string' && name.length <= MAX_NAME && Object.hasOwn(properties, name)
+    typeof name === 'string' && name.length <= MAX_NAME_CHARACTERS && Object.hasOwn(properties, name)
   const first = order.filter(isName)
   const named = new Set(first)
   const rest = Object.keys(properties).filter(name => !named.has(name))

@@ -2,8 +2,8 @@
 import { errors } from '../../lib/error.ts'
 import type { CatalogEntry } from '../catalog-entry.ts'
 
-const DEFAULT_SIZE = 50
-const MAX_SIZE = 1000
+const DEFAULT_MODELS = 50
+const MAX_MODELS = 1000
 
 interface ModelInfo {
   readonly name: string
@@ -63,7 +63,7 @@ export function modelPage(listing: Buffer, query: URLSearchParams): object {
 /** Capped at the maximum; the default for an absent size or 0. */
 function sizeOf(text: string | null): number {
   const size = text === null || text === '' ? 0 : Number(text)
-  if (Number.isInteger(size) && size >= 0) return Math.min(size || DEFAULT_SIZE, MAX_SIZE)
+  if (Number.isInteger(size) && size >= 0) return Math.min(size || DEFAULT_MODELS, MAX_MODELS)
   throw errors.invalidField('pageSize', 'must be an integer of 0 or more.')
 }
 

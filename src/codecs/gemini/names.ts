@@ -30,11 +30,11 @@ const ENUMS: ReadonlySet<string> = new Set([
 const WORD = /^[a-z][a-z_]*$/i
 
 /** Characters and words of a name; what has more is no field of this wire. */
-const MAX_FIELD = 64
+const MAX_FIELD_CHARACTERS = 64
 const MAX_WORDS = 12
 
 const isSnakeCase = (name: string): boolean =>
-  name.length <= MAX_FIELD && name.includes('_', 1) && name.split('_', MAX_WORDS + 1).length <= MAX_WORDS
+  name.length <= MAX_FIELD_CHARACTERS && name.includes('_', 1) && name.split('_', MAX_WORDS + 1).length <= MAX_WORDS
 
 const camelCase = (name: string): string =>
   name.replace(/(?<=.)_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())

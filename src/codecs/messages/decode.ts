@@ -224,10 +224,10 @@ function callerOf({ metadata }: MessagesRequest): Partial<ChatRequest> {
 }
 
 /** Longer values are not such JSON. */
-const MAX_USER = 4096
+const MAX_USER_CHARACTERS = 4096
 
 function sessionOf(user: string): string | undefined {
-  if (!user.startsWith('{') || user.length > MAX_USER) return undefined
+  if (!user.startsWith('{') || user.length > MAX_USER_CHARACTERS) return undefined
   try {
     const { session_id: id } = JSON.parse(user) as { session_id?: unknown }
     return typeof id === 'string' && id !== '' ? id : undefined

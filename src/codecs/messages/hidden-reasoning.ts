@@ -20,8 +20,7 @@ function firstTranslator(ex: Exchange, { model, provider, externalId }: NonNulla
   return offers?.find(offer => offer.provider.id === provider && offer.externalId === externalId)?.wires.get('chat')
 }
 
-/** Limit of seals waiting for a call, in characters. */
-const MAX_WAITING = 4 * 1024 * 1024
+const MAX_WAITING_SEALS_CHARACTERS = 4 * 1024 * 1024
 
 /** Keeps reasoning that providers require back after tool calls; clients store it beside the call. */
 export class HiddenReasoning {
@@ -35,7 +34,7 @@ export class HiddenReasoning {
     const { format, block, signature, data } = event
     const isTextual = this.#textual !== undefined && this.#textual.format === format && this.#textual.block === block
     const sealed = data ?? (isTextual ? undefined : signature)
-    if (sealed === undefined || this.#size + sealed.length > MAX_WAITING) return
+    if (sealed === undefined || this.#size + sealed.length > MAX_WAITING_SEALS_CHARACTERS) return
     this.#size += sealed.length
     this.#seals.push(event.text === '' ? event : { ...event, text: '' })
   }

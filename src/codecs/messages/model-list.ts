@@ -4,8 +4,8 @@ import type { Headers } from '../../core/http-request.ts'
 import { errors } from '../../lib/error.ts'
 import type { CatalogEntry } from '../catalog-entry.ts'
 
-const DEFAULT_LIMIT = 20
-const MAX_LIMIT = 1000
+const DEFAULT_MODELS = 20
+const MAX_MODELS = 1000
 
 /** Messages clients send the version of the API. */
 export const isMessagesClient = (headers: Headers): boolean => Boolean(headers['anthropic-version'])
@@ -79,9 +79,9 @@ function pageOf(all: readonly ModelInfo[], query: URLSearchParams): { data: read
 }
 
 function limitOf(text: string | null): number {
-  const limit = text === null ? DEFAULT_LIMIT : Number(text)
-  if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_LIMIT) return limit
-  throw errors.invalidParameters(`limit must be an integer from 1 to ${MAX_LIMIT}.`, 'limit')
+  const limit = text === null ? DEFAULT_MODELS : Number(text)
+  if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_MODELS) return limit
+  throw errors.invalidParameters(`limit must be an integer from 1 to ${MAX_MODELS}.`, 'limit')
 }
 
 function placeOf(all: readonly ModelInfo[], id: string, name: string): number {

@@ -28,7 +28,7 @@ const REPEATED: Readonly<Json> = {
   user: null,
 }
 /** Maximum characters of their JSON, which a stream repeats three times; a longer request gets the defaults. */
-const MAX_REPEATED = 256 * 1024
+const MAX_REPEATED_CHARACTERS = 256 * 1024
 const DEFAULTS = JSON.stringify(REPEATED)
 
 /** A replay that is stored is a response of its own. */
@@ -82,11 +82,11 @@ export class ResponseObject {
 
 function repeatedOf(given: Readonly<Json>): string {
   // Serializing text beyond the maximum would be wasted.
-  if (typeof given.instructions === 'string' && given.instructions.length > MAX_REPEATED) return DEFAULTS
+  if (typeof given.instructions === 'string' && given.instructions.length > MAX_REPEATED_CHARACTERS) return DEFAULTS
   const repeated: Json = {}
   for (const name in REPEATED) repeated[name] = given[name] ?? REPEATED[name]
   const json = JSON.stringify(repeated)
-  return json.length > MAX_REPEATED ? DEFAULTS : json
+  return json.length > MAX_REPEATED_CHARACTERS ? DEFAULTS : json
 }
 
 /** The error with a code of the client's enumeration, or that by which clients find a prompt too long. */

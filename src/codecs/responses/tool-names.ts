@@ -19,7 +19,7 @@ export interface Known {
   readonly search?: true
 }
 
-const MAX_NAME = 64
+const MAX_NAME_CHARACTERS = 64
 /** All names of a provider's search tool, which has versions. */
 const SEARCHES = /^web_search(?:_|$)/
 /** Whether a tool's type is the provider's search. */
@@ -121,11 +121,11 @@ export class ToolNames {
 
   /** Legal on every wire. Tries each number once, so that colliding names cost no more than others. */
   #unique(name: string): string {
-    const legal = name.slice(0, MAX_NAME).replace(/[^\w-]/g, '_')
+    const legal = name.slice(0, MAX_NAME_CHARACTERS).replace(/[^\w-]/g, '_')
     let made = legal
     while (this.#known.has(made)) {
       const suffix = `_${++this.#tried}`
-      made = legal.slice(0, MAX_NAME - suffix.length) + suffix
+      made = legal.slice(0, MAX_NAME_CHARACTERS - suffix.length) + suffix
     }
     return made
   }

@@ -13,8 +13,8 @@ export function clock(seconds: number, mark: ',' | '.'): string {
   return `${pad(hours)}:${pad(minutes)}:${pad(rest)}${mark}${pad(ms % 1000, 3)}`
 }
 
-const MAX_GAP = 1
-const MAX_LENGTH = 10
+const MAX_GAP_SECONDS = 1
+const MAX_CUE_SECONDS = 10
 
 /** The provider's segments, else groups of its words, else one segment. None for an empty text. */
 export function segmentsOf({ text, segments, words, duration = 0 }: Transcript): readonly Segment[] {
@@ -36,7 +36,9 @@ function grouped(words: readonly Word[]): Segment[] {
     const last = open.at(-1)
     const isOther =
       last !== undefined &&
-      (word.start - last.end > MAX_GAP || word.speaker !== last.speaker || word.end - open[0]!.start > MAX_LENGTH)
+      (word.start - last.end > MAX_GAP_SECONDS ||
+        word.speaker !== last.speaker ||
+        word.end - open[0]!.start > MAX_CUE_SECONDS)
     if (isOther) close()
     open.push(word)
     if (/[.!?]["')\]]?$/.test(word.word.trim())) close()

@@ -68,13 +68,13 @@ const serve: Serve = async ex => {
 }
 
 /** Entries of a page, where the query does not say. */
-const PAGE = 50
+const MODELS_PER_PAGE = 50
 
 const servePages: Serve = async ex => {
   const { query, found } = chosen(ex, 'modelId', 'model')
   const searched = query.get('search')?.toLowerCase() ?? ''
   const data = found.filter(({ name }) => name.toLowerCase().includes(searched)).map(shown)
-  const [page, size] = [numberOf(query, 'page', 1), numberOf(query, 'size', PAGE)]
+  const [page, size] = [numberOf(query, 'page', 1), numberOf(query, 'size', MODELS_PER_PAGE)]
   return value({
     data: data.slice((page - 1) * size, page * size),
     total_count: data.length,

@@ -22,12 +22,12 @@ export const text = s.string({ minLength: 1 })
 /** A name that requests, answers and listings repeat. */
 export const name = s.string({ minLength: 1, maxLength: 256 })
 /** Maximum entries of each list or mapping in a provider's file, except its models. Shipped files have at most 15. */
-const MAX_ENTRIES = 500
+const MAX_LIST_ENTRIES = 500
 /** A list in a provider's file. */
 export const list = <S extends Schema<unknown>>(items: S, rules: JsonSchema = {}) =>
-  s.array(items, { ...rules, maxItems: MAX_ENTRIES })
+  s.array(items, { ...rules, maxItems: MAX_LIST_ENTRIES })
 /** A mapping of any names in a provider's file. */
-export const mapOf = <S extends Schema<unknown>>(values: S) => s.record(values, { maxProperties: MAX_ENTRIES })
+export const mapOf = <S extends Schema<unknown>>(values: S) => s.record(values, { maxProperties: MAX_LIST_ENTRIES })
 
 /** The schema with a name for error messages. */
 export const called = <T>(description: string, { json }: Schema<T>): Schema<T> => ({ json: { ...json, description } })

@@ -20,7 +20,7 @@ import { atLimit, tellPassed } from './at-limit.ts'
 import { exhaustedError } from './funding.ts'
 import { tagsOf } from './row.ts'
 
-const ID_LENGTH = 24
+const ID_CHARACTERS = 24
 const IDEMPOTENCY = /^[\x21-\x7e]{1,128}$/
 /** For so many milliseconds a failing write of a started job is repeated. */
 const START_MS = 20_000
@@ -82,7 +82,7 @@ export class JobAdmission {
       throw errors.invalidField('idempotency-key', 'expected 1 to 128 visible ASCII characters')
     }
     const made = this.#made.get(ex) ?? {
-      id: operation.prefix + base62(ID_LENGTH),
+      id: operation.prefix + base62(ID_CHARACTERS),
       requestHash: idempotency === null ? null : await hashOf(ex.requested.written ?? request, ex.caller.tenant),
     }
     this.#made.set(ex, made)

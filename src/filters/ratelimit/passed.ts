@@ -13,7 +13,7 @@ import { described, type Limit } from './limit.ts'
 import type { LimitPlan } from './plan.ts'
 
 /** Reserved for an answer whose caller sets no limit. */
-const USUAL_OUTPUT = 4096
+const USUAL_OUTPUT_TOKENS = 4096
 const RETRY_MS = 1000
 const MINUTE_MS = windowKinds.rpm.windowMs
 /** Shorter windows give no alerts. */
@@ -248,7 +248,7 @@ export class PassedLimits {
     const bound = operation.output?.((changed ?? request!) as Ops[Op])
     if (!bound) return unitsOf(input, 0)
     const most = query.catalog.models.get(withoutSuffix(requested.requestedModel).name)?.maxOutput ?? MAX_OUTPUT_TOKENS
-    return unitsOf(input, bound.choices * Math.min(bound.limit ?? USUAL_OUTPUT, most))
+    return unitsOf(input, bound.choices * Math.min(bound.limit ?? USUAL_OUTPUT_TOKENS, most))
   }
 }
 

@@ -51,7 +51,7 @@ async function kept(ex: Exchange, next: () => Promise<Reply>, turns: TurnStore, 
     const { model: requestedModel, provider: requestedProvider } = ex.requested
     const answer = { provider: provider.id, model: model.id, externalId, logId, at }
     const entry = { events: reasoning, ...answer }
-    const key = keyOf(owner, call, { characters: MAX_PARSED })
+    const key = keyOf(owner, call, { characters: MAX_PARSED_CHARACTERS })
     turns.set(key, Object.assign(entry, { requestedModel, requestedProvider }), bytes, keepMs, owner[0])
   }
   return { status, headers, events: new KeptReasoning(events, set) }
@@ -73,7 +73,8 @@ function keyOf(owner: Owner, { id, name, args }: KeptCall, budget: { characters:
   const hash = createHash('sha256').update(JSON.stringify(['reasoning', ...owner, id, name]))
   budget.characters -= args.length
   const parsed = budget.characters < 0 ? undefined : objectIn(args)
-  if (!parsed || !writeCanonical(parsed, hash, new WorkBudget(MAX_VALUES, MAX_PARSED))) hash.update(withoutSpace(args))
+  if (!parsed || !writeCanonical(parsed, hash, new WorkBudget(MAX_VALUES, MAX_PARSED_CHARACTERS)))
+    hash.update(withoutSpace(args))
   return hash.digest('base64')
 }
 
@@ -87,7 +88,7 @@ function objectIn(json: string): Json | undefined {
 }
 
 /** Characters of arguments that are parsed for the keys of one request. */
-const MAX_PARSED = 4 * 1024 * 1024
+const MAX_PARSED_CHARACTERS = 4 * 1024 * 1024
 /** Turns of one request that are looked up. */
 const MAX_TURNS = 256
 
@@ -96,7 +97,7 @@ async function recall(ex: Exchange, turns: TurnStore): Promise<void> {
   const owner = keptFor(ex)
   /** Places of messages, the last first, by what their turns are kept under. */
   const places = new Map<string, number>()
-  const budget = { characters: MAX_PARSED }
+  const budget = { characters: MAX_PARSED_CHARACTERS }
   for (let place = messages.length - 1; place >= 0 && places.size < MAX_TURNS; place--) {
     const message = messages[place]!
     const [call] = message.tool_calls ?? []

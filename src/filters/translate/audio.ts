@@ -6,7 +6,7 @@ import type { Services } from '../../core/ports.ts'
 import type { Target } from '../../core/translator.ts'
 import { Upload } from '../../lib/body.ts'
 import { errors } from '../../lib/error.ts'
-import { AUDIO_HEAD, fileTypeOf } from '../../media/audio-type.ts'
+import { AUDIO_HEAD_BYTES, fileTypeOf } from '../../media/audio-type.ts'
 import { isPublicUrl } from './addresses.ts'
 import { MediaLease, mediaTypeIn } from './media-lease.ts'
 import { Refusals } from './refusals.ts'
@@ -56,7 +56,7 @@ export class Audio {
     try {
       const { pieces, contentType } = await lease.during(ex, () => media.audio(fetch))
       const file = new Upload(pieces, mediaTypeIn(contentType), extensionOf(fetch.url))
-      const fileType = fileTypeOf(file.head(AUDIO_HEAD), file.extension, file.contentType)
+      const fileType = fileTypeOf(file.head(AUDIO_HEAD_BYTES), file.extension, file.contentType)
       const fetched: Request = { ...request, url: undefined, file, fileType }
       await ex.operation.inspect?.(fetched)
       ex.request = fetched

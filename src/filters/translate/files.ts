@@ -8,8 +8,8 @@ import { nativeFormOf, type Target } from '../../core/translator.ts'
 import type { LoadedMedia, MediaByAddress } from '../../core/wire.ts'
 import { errors } from '../../lib/error.ts'
 import { isAddress } from '../../lib/url.ts'
-import { AUDIO_HEAD, audioType } from '../../media/audio-type.ts'
-import { IMAGE_HEAD, imageType } from '../../media/type.ts'
+import { AUDIO_HEAD_BYTES, audioType } from '../../media/audio-type.ts'
+import { IMAGE_HEAD_BYTES, imageType } from '../../media/type.ts'
 import { type Addressed, addressesOf } from './addresses.ts'
 import { MediaLease, mediaTypeIn } from './media-lease.ts'
 import { Refusals } from './refusals.ts'
@@ -17,7 +17,7 @@ import { Refusals } from './refusals.ts'
 /** Different addresses in one request. */
 const MAX_ADDRESSES = 20
 /** Maximum bytes of a file over all places that refer to it: each place gets a copy. */
-const MAX_BYTES = 32 * 1024 * 1024
+const MAX_FILE_BYTES = 32 * 1024 * 1024
 /** Base64 has four characters for three bytes. */
 const EXPANSION = 4 / 3
 
@@ -110,7 +110,7 @@ async function all(addresses: ReadonlyMap<string, Addressed>, media: MediaFetche
   const one = async ([url, { param, count }]: [string, Addressed]) => {
     const take = (bytes: number) => {
       size += bytes * count
-      if (size > MAX_BYTES) throw errors.fileTooLarge(MAX_BYTES, param)
+      if (size > MAX_FILE_BYTES) throw errors.fileTooLarge(MAX_FILE_BYTES, param)
       lease.take(Math.ceil(bytes * count * EXPANSION))
     }
     const file = await media.audio({ url, param, tenant, signal, take })
@@ -143,7 +143,7 @@ function inlined(message: Message, files: MediaByAddress): Message {
 /** In base64, as all of its places share it. */
 function loaded({ pieces, contentType }: FetchedFile, url: string): LoadedMedia {
   const bytes = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)
-  const audio = audioType(bytes.subarray(0, AUDIO_HEAD))?.extension
+  const audio = audioType(bytes.subarray(0, AUDIO_HEAD_BYTES))?.extension
   return { type: typeOf(bytes, contentType), base64: bytes.toString('base64'), name: nameIn(url), audio }
 }
 
@@ -182,7 +182,7 @@ function withDocument(request: Ops['ocr'], files: MediaByAddress): Ops['ocr'] {
 /** Returns the type that the bytes prove, else the type that the server sent. */
 function typeOf(bytes: Buffer, contentType: string): string {
   if (bytes.subarray(0, 5).toString('latin1') === '%PDF-') return 'application/pdf'
-  return imageType(bytes.subarray(0, IMAGE_HEAD)) ?? (mediaTypeIn(contentType) || 'application/octet-stream')
+  return imageType(bytes.subarray(0, IMAGE_HEAD_BYTES)) ?? (mediaTypeIn(contentType) || 'application/octet-stream')
 }
 
 /** Sets the format that the bytes prove; otherwise keeps the part's own. */

@@ -12,10 +12,10 @@ import { isByok } from '../../routing/policy.ts'
 const FIELDS = ['user', 'user_id', 'safety_identifier', 'prompt_cache_key'] as const
 const PURPOSE = 'model-gateway identities'
 /** Hexadecimal digits: 128 bits, which fit where OpenAI takes 64 characters and Google's labels 63. */
-const LENGTH = 32
+const IDENTITY_CHARACTERS = 32
 /** Members of one object, as many as Google takes labels, and characters of a value as JSON: each is hashed. */
 const MAX_MEMBERS = 64
-const MAX_CHARACTERS = 64 * 1024
+const MAX_VALUE_CHARACTERS = 64 * 1024
 
 /** Writes the identities of requests; keeps the key that makes them. */
 export class Identities {
@@ -58,8 +58,8 @@ export class Identities {
     if (value === '' || value === orgId) return value
     this.#key ??= this.#services.signingKeys(PURPOSE).at(-1)!
     const named = JSON.stringify([orgId, projectId, session, value])
-    if (named.length > MAX_CHARACTERS) throw tooMuch(param, `${MAX_CHARACTERS} characters`)
-    return createHmac('sha256', this.#key).update(named).digest('hex').slice(0, LENGTH)
+    if (named.length > MAX_VALUE_CHARACTERS) throw tooMuch(param, `${MAX_VALUE_CHARACTERS} characters`)
+    return createHmac('sha256', this.#key).update(named).digest('hex').slice(0, IDENTITY_CHARACTERS)
   }
 }
 

@@ -14,7 +14,7 @@ import { MediaLease } from './media-lease.ts'
 /** Different addresses in one request. */
 const MAX_ADDRESSES = 20
 /** Maximum bytes of an image over all places that refer to it: each place gets a copy. */
-const MAX_BYTES = 32 * 1024 * 1024
+const MAX_IMAGE_BYTES = 32 * 1024 * 1024
 /** Base64 has four characters for three bytes. */
 const EXPANSION = 4 / 3
 
@@ -103,7 +103,7 @@ class Fetched {
 
   #take(bytes: number, param: string): void {
     this.#bytes += bytes
-    if (this.#bytes > MAX_BYTES) throw errors.imageTooLarge(MAX_BYTES, param)
+    if (this.#bytes > MAX_IMAGE_BYTES) throw errors.imageTooLarge(MAX_IMAGE_BYTES, param)
     this.#lease.take(Math.ceil(bytes * EXPANSION))
   }
 }

@@ -21,7 +21,7 @@ import { applyQuirks } from './quirks.ts'
 import { forTarget } from './refusals.ts'
 
 /** Characters of all requests that stand for one: each repeats what they do not share out. */
-const MAX_OF_ALL = 128 * 1024 * 1024
+const MAX_REPEATED_CHARACTERS = 128 * 1024 * 1024
 
 /** Fills `Exchange.outbound`. Throws 400 for what the target's wire cannot carry. */
 export const translate: FilterFactory<object> = {
@@ -190,7 +190,7 @@ class Encoding implements RequestEncoding {
       characters += own
       // Where all are alike, the first says what they come to, and no other one is made.
       const all = repeats && made.length === 1 ? own * parts.length : characters
-      if (all > MAX_OF_ALL) throw tooLong(parts.length, repeats)
+      if (all > MAX_REPEATED_CHARACTERS) throw tooLong(parts.length, repeats)
     }
     return made
   }
@@ -235,7 +235,10 @@ function tooLong(count: number, repeats: FanOut['repeats']): GatewayError {
     ? ['n', 'ask for fewer images, or send smaller ones']
     : ['prompt', 'send fewer texts']
   const several = `${count} requests to this provider stand for it, which repeat what it holds`
-  return errors.invalidField(param, `${several}, and may have ${MAX_OF_ALL} characters in all; ${instead}.`)
+  return errors.invalidField(
+    param,
+    `${several}, and may have ${MAX_REPEATED_CHARACTERS} characters in all; ${instead}.`,
+  )
 }
 
 /** Throws the 400 of a wire that does not support the request. */

@@ -6,7 +6,7 @@ import type { Json } from '../../json/json.ts'
 import { errors, type GatewayError } from '../../lib/error.ts'
 
 /** Bounds of all quirks for one request: characters added, and objects visited. */
-const MAX_ADDED = 1024 * 1024
+const MAX_ADDED_CHARACTERS = 1024 * 1024
 const MAX_VISITS = 250_000
 
 interface QuirkStep {
@@ -83,7 +83,8 @@ class QuirkRun {
   /** Call it before so many characters are added. */
   adds(characters: number): void {
     this.#added += characters
-    if (this.#added > MAX_ADDED) throw this.#error(`add more than ${MAX_ADDED} characters to this request`)
+    if (this.#added > MAX_ADDED_CHARACTERS)
+      throw this.#error(`add more than ${MAX_ADDED_CHARACTERS} characters to this request`)
   }
 
   /** Calls `change` on every object at `path` from its segment `at` on (`*` is every element); `node` may be changed. */

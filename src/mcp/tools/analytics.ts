@@ -10,8 +10,8 @@ const USUAL_DAYS = 30
 /** The longest period. */
 export const MAX_DAYS = 366
 /** Reports that run at the same time, and that wait; organizations share both. */
-const MAX_RUNNING = 4
-const MAX_WAITING = 64
+const MAX_RUNNING_QUERIES = 4
+const MAX_WAITING_QUERIES = 64
 const DAY = '^\\d{4}-\\d{2}-\\d{2}$'
 
 const usd = s.number()
@@ -180,7 +180,7 @@ export function reportsFor({ services: { reports }, ex: { signal } }: ToolContex
   } satisfies Pick<ReportStore, 'series' | 'ranking' | 'updatedAt'>
 }
 
-const slots = new FairShare(MAX_RUNNING)
+const slots = new FairShare(MAX_RUNNING_QUERIES)
 
 /** Resolves like `read`, once a report of the caller's organization may run; else with a tool error. */
 export async function reporting(
@@ -190,7 +190,7 @@ export async function reporting(
   const principal = reader(context)
   if (isResult(principal)) return principal
   const { signal } = context.ex
-  const result = await slots.during(principal.orgId, { queue: MAX_WAITING, signal }, () =>
+  const result = await slots.during(principal.orgId, { queue: MAX_WAITING_QUERIES, signal }, () =>
     reading(context, () => read(principal)),
   )
   return result ?? toolError('Too many usage reports are being read. Try again later.')

@@ -8,7 +8,7 @@ import { folderOf, MAX_FILES, type Names, namesFor, save } from './upload.ts'
 
 const PATH = '/v1/images/generations'
 /** Characters of base64 that hold the first bytes. */
-const HEAD = 24
+const HEAD_CHARACTERS = 24
 
 const prompt = s.string({ minLength: 1 })
 
@@ -97,7 +97,7 @@ async function generateImages(
   if (made.error) return { error: made.error }
   const { data } = made.answer as Answer
   const blocks = data.flatMap(({ b64_json: image, revised_prompt }): Block[] => {
-    const mimeType = imageType(Buffer.from(image.slice(0, HEAD), 'base64'))
+    const mimeType = imageType(Buffer.from(image.slice(0, HEAD_CHARACTERS), 'base64'))
     const block: Block[] = mimeType ? [{ type: 'image', data: image, mimeType }] : []
     return revised_prompt ? [textBlock(revised_prompt), ...block] : block
   })

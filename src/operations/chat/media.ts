@@ -8,7 +8,7 @@ import { type Dimensions, imageDimensions } from '../../media/image.ts'
 import { mediaSeconds } from '../../media/length.ts'
 import { Base64File, MEDIA_BUDGET, type MediaBudget, type MediaFile } from '../../media/source.ts'
 import { FILE_TOKENS, tokensByContent, tokensBySize, VIDEO_TOKENS } from '../../media/tokens.ts'
-import { MEDIA_HEAD, mediaTypeOf } from '../../media/type.ts'
+import { MEDIA_HEAD_BYTES, mediaTypeOf } from '../../media/type.ts'
 import { MAX_TOKENS_PER_SECOND } from '../../metering/audio.ts'
 import { dataHeadOf, parseDataUrl, withoutSpace } from '../../wire/wire.ts'
 
@@ -32,10 +32,10 @@ const ADDRESS_SECONDS = 15 * 60
 const PLAIN_BYTES_PER_SECOND = 32_000
 const COMPRESSED_BYTES_PER_SECOND = 4_000
 /** Data that is no base64 is decoded up to so many characters. */
-const MAX_PLAIN = 64 * 1024
+const MAX_PLAIN_CHARACTERS = 64 * 1024
 
 /** Parts whose type is determined. */
-const MAX_TYPED = 128
+const MAX_TYPED_PARTS = 128
 
 const nothing: Media = { images: [], audioSeconds: 0, fileTokens: 0 }
 /** Messages without media that are walked again, rather than remembered. */
@@ -65,7 +65,7 @@ export function measureMedia(messages: ChatRequest['messages']): Promise<void> |
 
 async function measureParts(parts: readonly ContentPart[], messages: ChatRequest['messages']): Promise<void> {
   const budget = { ...MEDIA_BUDGET }
-  for (const part of parts.slice(0, MAX_TYPED)) measured.set(part, (await looked(part, budget)) ?? bySize(part))
+  for (const part of parts.slice(0, MAX_TYPED_PARTS)) measured.set(part, (await looked(part, budget)) ?? bySize(part))
   sums.delete(messages)
 }
 
@@ -111,7 +111,7 @@ function isMedia(entry: unknown): entry is ContentPart {
 function mediaIn(messages: ChatRequest['messages']): Media {
   const found = mediaParts(messages)
   if (found.length === 0) return nothing
-  const parts = found.map((part, at) => measured.get(part) ?? (at < MAX_TYPED ? bySize(part) : byLength(part)))
+  const parts = found.map((part, at) => measured.get(part) ?? (at < MAX_TYPED_PARTS ? bySize(part) : byLength(part)))
   const total = (of: (part: PartMedia) => number | undefined) => parts.reduce((sum, part) => sum + (of(part) ?? 0), 0)
   return {
     images: parts.flatMap(({ image }) => (image ? [image.size] : [])),
@@ -193,14 +193,14 @@ function dataOf(part: ContentPart): PartData | undefined {
 }
 
 const typeOf = (file: MediaFile, declared: string, name?: string): string =>
-  mediaTypeOf(file.read(0, MEDIA_HEAD), declared, name)
+  mediaTypeOf(file.read(0, MEDIA_HEAD_BYTES), declared, name)
 
 /** The bytes of a data URL, or of base64. */
 function fileIn(text: string): { file: MediaFile; mime: string } {
   const head = dataHeadOf(text)
   if (!head) return { file: new Base64File(withoutSpace(text)), mime: '' }
   if (head.isBase64) return { file: new Base64File(withoutSpace(text.slice(head.at))), mime: head.mime }
-  const plain = text.length <= MAX_PLAIN ? parseDataUrl(text)?.base64 : undefined
+  const plain = text.length <= MAX_PLAIN_CHARACTERS ? parseDataUrl(text)?.base64 : undefined
   // A character may have three bytes.
   const file = plain === undefined ? { size: 3 * text.length, read: () => Buffer.alloc(0) } : new Base64File(plain)
   return { file, mime: head.mime }

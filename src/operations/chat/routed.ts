@@ -8,7 +8,7 @@ import { errors } from '../../lib/error.ts'
 /** Each is planned and attempted separately. */
 const MAX_MODELS = 10
 const MAX_PROVIDERS = 100
-const MAX_NAME = 256
+const MAX_NAME_CHARACTERS = 256
 /** Prices are pico-USD per token, so they have no more decimals. */
 const PRICE_PLACES = 6
 
@@ -74,7 +74,7 @@ function membersOf(
 ) {
   const read: Json = {}
   for (const [name, value] of Object.entries(given)) {
-    const own = `${at}.${name.slice(0, MAX_NAME)}`
+    const own = `${at}.${name.slice(0, MAX_NAME_CHARACTERS)}`
     if (!Object.hasOwn(members, name)) {
       throw errors.invalidField(own, `is unknown; ${at} takes ${Object.keys(members).join(', ')}`)
     }
@@ -92,8 +92,8 @@ function namesOf(given: unknown, at: string, most: number, what: string): string
   if (!Array.isArray(given) || given.length > most)
     throw errors.invalidField(at, `must be a list of at most ${most} names`)
   for (const [index, name] of given.entries()) {
-    if (typeof name === 'string' && name !== '' && name.length <= MAX_NAME) continue
-    throw errors.invalidField(`${at}[${index}]`, `must be ${what}, a text of 1 to ${MAX_NAME} characters`)
+    if (typeof name === 'string' && name !== '' && name.length <= MAX_NAME_CHARACTERS) continue
+    throw errors.invalidField(`${at}[${index}]`, `must be ${what}, a text of 1 to ${MAX_NAME_CHARACTERS} characters`)
   }
   return [...new Set<string>(given)]
 }

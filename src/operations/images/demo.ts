@@ -37,8 +37,8 @@ function chunk(type: string, data: Buffer): Buffer {
 
 /** Squares of a side, and pixels of a square's. */
 const CELLS = 8
-const CELL = 8
-const SIDE = CELLS * CELL
+const CELL_PX = 8
+const SIDE_PX = CELLS * CELL_PX
 const MAX_IMAGES = 10
 const MAX_PREVIEWS = 3
 
@@ -58,13 +58,13 @@ function answer(fields: Fields, seed: string, kind: string): SimulatedAnswer {
   const previewed = countIn(fields, 'partial_images', 0, MAX_PREVIEWS)
   const prompt = String(fields.prompt)
   const images = Array.from({ length: wanted }, (_, index) => image(`${index} ${prompt} ${seed}`))
-  const about = { background: 'opaque', output_format: 'png', quality: 'low', size: `${SIDE}x${SIDE}` }
+  const about = { background: 'opaque', output_format: 'png', quality: 'low', size: `${SIDE_PX}x${SIDE_PX}` }
   const tokens = Math.ceil(prompt.length / 4)
   const usage = {
     input_tokens: tokens,
     input_tokens_details: { text_tokens: tokens, image_tokens: 0 },
-    output_tokens: SIDE * wanted,
-    total_tokens: tokens + SIDE * wanted,
+    output_tokens: SIDE_PX * wanted,
+    total_tokens: tokens + SIDE_PX * wanted,
   }
   if (String(fields.stream) !== 'true') {
     return { json: { data: images.map(b64_json => ({ b64_json })), ...about, usage } }
@@ -95,8 +95,8 @@ function image(seed: string): string {
     const column = Math.min(x, CELLS - 1 - x)
     return hash[9 + ((y * (CELLS / 2) + column) % 23)]! % palette.length
   }
-  const rows = Array.from({ length: SIDE }, (_, y) =>
-    Array.from({ length: SIDE }, (_, x) => colourAt(Math.floor(x / CELL), Math.floor(y / CELL))),
+  const rows = Array.from({ length: SIDE_PX }, (_, y) =>
+    Array.from({ length: SIDE_PX }, (_, x) => colourAt(Math.floor(x / CELL_PX), Math.floor(y / CELL_PX))),
   )
   return png(rows, palette).toString('base64')
 }

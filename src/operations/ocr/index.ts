@@ -2,7 +2,7 @@
 import type { Operation, Simulation } from '../../core/operation.ts'
 import { pdfPages } from '../../media/pages.ts'
 import { Base64File, MEDIA_BUDGET } from '../../media/source.ts'
-import { holdsPdf, MEDIA_HEAD } from '../../media/type.ts'
+import { holdsPdf, MEDIA_HEAD_BYTES } from '../../media/type.ts'
 import { withoutSpace } from '../../wire/wire.ts'
 import { addressOf, isAnnotated, type OcrRequest, pageCount } from './request.ts'
 
@@ -77,5 +77,5 @@ const isData = (address: string): boolean => /^data:/i.test(address)
 function pagesIn(address: string): number | undefined {
   if (!isData(address)) return 0
   const file = new Base64File(withoutSpace(address.slice(address.indexOf(',') + 1)))
-  return holdsPdf(file.read(0, MEDIA_HEAD)) ? pdfPages(file, { ...MEDIA_BUDGET }) : 0
+  return holdsPdf(file.read(0, MEDIA_HEAD_BYTES)) ? pdfPages(file, { ...MEDIA_BUDGET }) : 0
 }

@@ -2,8 +2,8 @@
  * The smallest film that players accept: MP4 (ISO 14496-12) with one H.264 frame (ITU-T H.264) of raw samples, of any
  * duration.
  */
-const SIDE = 32
-const BLOCKS = (SIDE / 16) ** 2
+const SIDE_PX = 32
+const BLOCKS = (SIDE_PX / 16) ** 2
 const LUMA = 256
 const SAMPLES = 384
 const TIMESCALE = 1000
@@ -61,7 +61,13 @@ export function film(seconds: number): Buffer {
     Buffer.from([1, 66, 0xc0, 10, 0xff, 0xe1]),
     ...[u16(sps.length), sps, Buffer.from([1]), u16(pps.length), pps],
   )
-  const look = Buffer.concat([Buffer.alloc(16), u16(SIDE, SIDE), u32(0x480000, 0x480000, 0), u16(1), Buffer.alloc(32)])
+  const look = Buffer.concat([
+    Buffer.alloc(16),
+    u16(SIDE_PX, SIDE_PX),
+    u32(0x480000, 0x480000, 0),
+    u16(1),
+    Buffer.alloc(32),
+  ])
   const avc1 = box('avc1', Buffer.alloc(6), u16(1), look, u16(24, 0xffff), avcC)
   const stbl = box(
     'stbl',
@@ -75,7 +81,7 @@ export function film(seconds: number): Buffer {
   const minf = box('minf', full('vmhd', 1, u16(0, 0, 0, 0)), dinf, stbl)
   const hdlr = full('hdlr', 0, u32(0), Buffer.from('vide'), Buffer.alloc(12), Buffer.from('film\0'))
   const mdia = box('mdia', full('mdhd', 0, u32(0, 0, TIMESCALE, duration), u16(0x55c4, 0)), hdlr, minf)
-  const tkhd = full('tkhd', 3, u32(0, 0, 1, 0, duration, 0, 0, 0, 0), MATRIX, u32(SIDE << 16, SIDE << 16))
+  const tkhd = full('tkhd', 3, u32(0, 0, 1, 0, duration, 0, 0, 0, 0), MATRIX, u32(SIDE_PX << 16, SIDE_PX << 16))
   const times = Buffer.concat([u32(0, 0, TIMESCALE, duration, 0x10000), u16(0x100, 0), u32(0, 0)])
   const mvhd = full('mvhd', 0, times, MATRIX, Buffer.alloc(24), u32(2))
   return Buffer.concat([ftyp, mdat, box('moov', mvhd, box('trak', tkhd, mdia))])

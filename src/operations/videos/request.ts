@@ -21,7 +21,7 @@ const videoSizes = [
 type VideoSize = (typeof videoSizes)[number]
 
 /** Characters of a prompt, and of what a film is not to show. */
-const MAX_PROMPT = 32_000
+const MAX_PROMPT_CHARACTERS = 32_000
 
 const url = s.string({ minLength: 1 })
 const image = s.either(url, s.open({ image_url: s.maybe(url) }))
@@ -34,7 +34,7 @@ const referred = <const K extends string>(key: K) =>
 /** A JSON body, or the fields of a form. */
 export const videoBody = s.open({
   model: s.string({ minLength: 1, maxLength: 256 }),
-  prompt: s.string({ minLength: 1, maxLength: MAX_PROMPT }),
+  prompt: s.string({ minLength: 1, maxLength: MAX_PROMPT_CHARACTERS }),
   seconds: s.maybe(
     s.either(
       s.integer({ minimum: 1, maximum: 3600 }),
@@ -53,7 +53,7 @@ export const videoBody = s.open({
   callback_secret: s.maybe(s.string({ minLength: 1, maxLength: 256 })),
   n: s.maybe(s.integer({ minimum: 1, maximum: 1 })),
   seed: s.maybe(s.integer()),
-  negative_prompt: s.maybe(s.string({ maxLength: MAX_PROMPT })),
+  negative_prompt: s.maybe(s.string({ maxLength: MAX_PROMPT_CHARACTERS })),
 })
 /** A valid body of `/v1/videos`. */
 export type VideoBody = Infer<typeof videoBody>

@@ -3,7 +3,7 @@ import type { AffinityStore } from '../../core/ports.ts'
 import { FairEntries } from './fair-entries.ts'
 
 /** Each entry takes about half a kilobyte. */
-const MAX_ENTRIES = 20_000
+const MAX_SESSIONS = 20_000
 
 /** Entries are bounded in number, shared among tenants, and end after their `ttlMs`. */
 export class MemoryAffinity implements AffinityStore {
@@ -11,7 +11,7 @@ export class MemoryAffinity implements AffinityStore {
 
   /** `now`: a monotonic clock in milliseconds. */
   constructor(now: () => number = () => performance.now()) {
-    this.#entries = new FairEntries({ limit: MAX_ENTRIES, now })
+    this.#entries = new FairEntries({ limit: MAX_SESSIONS, now })
   }
 
   get(key: string): string | undefined {

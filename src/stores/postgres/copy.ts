@@ -8,8 +8,7 @@ import { differencesIn } from './books.ts'
 import { jsonOf } from './json.ts'
 import { connected, migrate } from './migrate.ts'
 
-/** Rows of one statement. */
-const AT_ONCE = 1000
+const ROWS_PER_STATEMENT = 1000
 
 /** Tables in an order in which each row finds what it references. */
 const TABLES = [
@@ -102,7 +101,7 @@ async function copyTable(source: Sqlite, client: pg.Client, table: string, progr
   }
   for (const row of read.safeIntegers().iterate()) {
     batch.push(textOf(row))
-    if (batch.length === AT_ONCE) await send()
+    if (batch.length === ROWS_PER_STATEMENT) await send()
   }
   await send()
   return rows

@@ -9,8 +9,7 @@ import { type End, endAll, endOf, type LockedHold } from './holds.ts'
 import { LIVING, type Nodes } from './nodes.ts'
 import { outcomeOf } from './requests.ts'
 
-/** Orphans of one transaction. */
-const AT_ONCE = 200
+const ORPHANS_PER_TRANSACTION = 200
 
 interface RecoveryParts {
   readonly sql: PostgresSql
@@ -34,7 +33,8 @@ export class Recovery {
     // Before the sweep, or an orphan would temporarily replace a row that is known.
     await spool.drain(await nodes.living(sql, await now(sql)), rows => this.#enterAll(rows)).catch(warn)
     let count = 0
-    for (let found = AT_ONCE; found === AT_ONCE; count += found) found = await this.#sweep()
+    for (let found = ORPHANS_PER_TRANSACTION; found === ORPHANS_PER_TRANSACTION; count += found)
+      found = await this.#sweep()
     return count
   }
 
@@ -98,5 +98,5 @@ export class Recovery {
 const ORPHANS = `
   SELECT * FROM holds
   WHERE owner <> $3 AND (owner NOT IN (${LIVING}) OR expires_at < $4)
-  ORDER BY id LIMIT ${AT_ONCE} FOR UPDATE SKIP LOCKED`
+  ORDER BY id LIMIT ${ORPHANS_PER_TRANSACTION} FOR UPDATE SKIP LOCKED`
 const OF_REQUEST = 'SELECT * FROM holds WHERE request_id = $1 OR id = $2 ORDER BY id FOR UPDATE'

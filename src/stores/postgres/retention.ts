@@ -7,9 +7,9 @@ import { connected } from './migrate.ts'
 
 const DAY_MS = 86_400_000
 /** Days that have their partition before they begin. */
-const AHEAD = 3
+const DAYS_AHEAD = 3
 /** Rows of other days that are deleted at a time. */
-const BATCH = 500
+const ROWS_PER_TRANSACTION = 500
 const LOCK_MS = 500
 /** Advisory lock: one process at a time makes and drops partitions. */
 const LOCK = 0x67617465_0002n
@@ -51,7 +51,7 @@ export class PostgresRetention implements RetentionStore {
   async #makeDays(client: pg.Client): Promise<void> {
     const today = Math.floor(this.#now() / DAY_MS) * DAY_MS
     const known = new Set((await daysOf(client)).map(({ start }) => start))
-    for (let start = today; start < today + AHEAD * DAY_MS; start += DAY_MS) {
+    for (let start = today; start < today + DAYS_AHEAD * DAY_MS; start += DAY_MS) {
       if (known.has(start)) continue
       const range = `FROM ('${stampOf(start)}') TO ('${stampOf(start + DAY_MS)}')`
       const text = `CREATE TABLE IF NOT EXISTS ${nameOf(start)} PARTITION OF requests FOR VALUES ${range}`
@@ -96,7 +96,7 @@ async function dropOthers(client: pg.Client, before: number): Promise<number> {
   const { rows } = await client.query<{ count: string }>(
     `WITH dropped AS (
       DELETE FROM requests_of_other_days WHERE id IN (
-        SELECT id FROM requests_of_other_days WHERE id < $1 AND at < $2 ORDER BY id LIMIT ${BATCH}
+        SELECT id FROM requests_of_other_days WHERE id < $1 AND at < $2 ORDER BY id LIMIT ${ROWS_PER_TRANSACTION}
       )
       RETURNING org_id, cost, charged
     ), sums AS (${keepSums('dropped')})
@@ -110,7 +110,7 @@ async function dropOthers(client: pg.Client, before: number): Promise<number> {
 async function dropLabels(client: pg.Client, before: number): Promise<number> {
   const { rowCount } = await client.query(
     `DELETE FROM request_labels WHERE (label, id) IN (
-      SELECT label, id FROM request_labels WHERE id < $1 ORDER BY id LIMIT ${BATCH}
+      SELECT label, id FROM request_labels WHERE id < $1 ORDER BY id LIMIT ${ROWS_PER_TRANSACTION}
     )`,
     [stampOf(Math.floor(before / DAY_MS) * DAY_MS)],
   )
@@ -119,7 +119,7 @@ async function dropLabels(client: pg.Client, before: number): Promise<number> {
 
 /** Limits of end users that have not come since. */
 async function dropLimits(client: pg.Client, before: number): Promise<number> {
-  const { rowCount } = await client.query(dropEndUserLimits(before, BATCH))
+  const { rowCount } = await client.query(dropEndUserLimits(before, ROWS_PER_TRANSACTION))
   return rowCount ?? 0
 }
 

@@ -4,7 +4,7 @@ import { PREFIX } from './keys.ts'
 import { CLOCK, type RedisClient, type RedisLink, Script } from './link.ts'
 
 /** Facts of a kind that are kept for nodes that start later; those that end first leave first. */
-const MAX_KEPT = 5000
+const MAX_FACTS = 5000
 /** Facts of one answer. Other commands wait while Redis gathers them. */
 const MAX_FACTS_PER_ANSWER = 250
 
@@ -21,7 +21,7 @@ const PUBLISH = new Script(`${CLOCK}
 for i = 4, #ARGV, 2 do redis.call('ZADD', KEYS[1], now + tonumber(ARGV[i]), ARGV[i + 1]) end
 if #ARGV > 3 then
   redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
-  redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -${MAX_KEPT + 1})
+  redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -${MAX_FACTS + 1})
   local last = redis.call('ZREVRANGE', KEYS[1], 0, 0, 'WITHSCORES')
   if last[2] then redis.call('PEXPIRE', KEYS[1], math.max(1, math.ceil(last[2] - now))) end
 end

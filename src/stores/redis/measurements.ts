@@ -4,7 +4,7 @@ import type { History, Measured, Measurements, Sample } from '../../core/ports.t
 /** Delay after the first sample with which samples are published together. */
 const GATHER_MS = 250
 /** Samples that a node publishes at a time; further ones count in that node alone. */
-const MAX_PUBLISHED = 512
+const MAX_PUBLISHED_SAMPLES = 512
 
 /** A sample as nodes publish it. */
 export type PublishedSample = readonly [offer: string, org: string, sample: Sample]
@@ -23,7 +23,7 @@ export class SharedMeasurements implements Measurements {
 
   add(offer: string, sample: Sample, org: string): void {
     this.#own.add(offer, sample, org)
-    if (this.#gathered.length >= MAX_PUBLISHED) return
+    if (this.#gathered.length >= MAX_PUBLISHED_SAMPLES) return
     this.#gathered.push([offer, org, sample])
     this.#timer ??= setTimeout(() => this.flush(), GATHER_MS).unref()
   }

@@ -4,7 +4,7 @@ import { PREFIX } from './keys.ts'
 import { CLOCK, type RedisLink, Script } from './link.ts'
 
 /** Larger entries stay with their node. */
-const MAX_ENTRY = 1024 * 1024
+const MAX_ENTRY_BYTES = 1024 * 1024
 
 /**
  * Keeps an entry within the bytes of its organization: those that end first make room. The keys are the ids by end,
@@ -66,7 +66,7 @@ export class RedisReplies implements ReplyCache, TurnStore {
     this.#link = link
     this.#own = own
     this.#perOrganization = perOrganization
-    this.#maxEntry = Math.min(MAX_ENTRY, maxEntryBytes ?? MAX_ENTRY)
+    this.#maxEntry = Math.min(MAX_ENTRY_BYTES, maxEntryBytes ?? MAX_ENTRY_BYTES)
     this.#now = now
   }
 

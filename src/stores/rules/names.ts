@@ -11,8 +11,7 @@ interface NamedProject extends Named {
   readonly organization: string
 }
 
-/** Existing records listed in an error. */
-export const MAX_NAMED = 20
+export const MAX_LISTED_NAMES = 20
 
 /** For errors: name and id. */
 export const showNamed = ({ id, name }: Named): string => `${name} (id ${id})`
@@ -37,7 +36,7 @@ export function chosen<T extends Named>(
   )
 }
 
-/** A 404 that lists the first existing records, at most `MAX_NAMED`. */
+/** A 404 that lists the first existing records, at most `MAX_LISTED_NAMES`. */
 export function unknownName<T extends Named>(
   what: string,
   wanted: string,

@@ -4,7 +4,7 @@ import type { Keyring } from '../keyring.ts'
 import { first, type Sql } from './sql.ts'
 
 /** Dropped in one transaction: some milliseconds. */
-const PRUNED = 200
+const ROWS_PER_TRANSACTION = 200
 
 interface Row {
   readonly org_id: string
@@ -32,7 +32,7 @@ const PRUNE = `
       WHEN ${KEEPS_NONE} THEN ${Number.MAX_SAFE_INTEGER}
       ELSE CAST($1 AS bigint) - projects.content_ms
     END
-    LIMIT ${PRUNED}
+    LIMIT ${ROWS_PER_TRANSACTION}
   ) RETURNING id`
 
 /** Binds a content to its row: it cannot be passed off as that of another request, or of another organization. */

@@ -3,7 +3,7 @@ import { DAY_MS, HOUR_MS } from '../rules/hours.ts'
 import { first, type Sql } from './sql.ts'
 
 /** Maximum hourly sums that one transaction reads, in some milliseconds. */
-const AT_ONCE = 500
+const SUMS_PER_TRANSACTION = 500
 /** Time between the end of a day and its sums. A trigger makes a day `stale` to which something is added later. */
 const OVER_MS = 2 * HOUR_MS
 
@@ -41,9 +41,9 @@ const BEGIN = "INSERT INTO usage_days (day, state) VALUES ($1, 'stale') ON CONFL
 const STATE = 'SELECT state FROM usage_days WHERE day = $1'
 const CLEAR = `
   DELETE FROM usage_labels WHERE (${KEY}) IN (
-    SELECT ${KEY} FROM usage_labels WHERE label IN (${LABELS}) AND day = $1 LIMIT ${AT_ONCE}
+    SELECT ${KEY} FROM usage_labels WHERE label IN (${LABELS}) AND day = $1 LIMIT ${SUMS_PER_TRANSACTION}
   ) RETURNING day`
-const NEXT = `SELECT ${ORDER} ${PART} ORDER BY ${ORDER} LIMIT 1 OFFSET ${AT_ONCE}`
+const NEXT = `SELECT ${ORDER} ${PART} ORDER BY ${ORDER} LIMIT 1 OFFSET ${SUMS_PER_TRANSACTION}`
 const ADD = `
   INSERT INTO usage_labels (${KEY}, ${summed.join(', ')})
   SELECT ${KEY}, ${summed.map(name => `sum(${name})`).join(', ')} FROM (${Object.entries(labels)
@@ -56,7 +56,7 @@ const ADD = `
   ) AS labeled WHERE true GROUP BY ${KEY}
   ON CONFLICT (${KEY}) DO UPDATE SET ${summed.map(name => `${name} = usage_labels.${name} + excluded.${name}`).join(', ')}`
 /** No part has more rows than the limit. It only has PostgreSQL read them by the primary key. */
-const ADD_PART = `WITH part AS (SELECT * ${PART} ORDER BY ${ORDER} LIMIT ${AT_ONCE}) ${ADD}`
+const ADD_PART = `WITH part AS (SELECT * ${PART} ORDER BY ${ORDER} LIMIT ${SUMS_PER_TRANSACTION}) ${ADD}`
 const KEEP = 'UPDATE usage_days SET state = $2 WHERE day = $1'
 
 const SUMMED = "(SELECT day FROM usage_days WHERE state = 'summed')"
@@ -105,7 +105,7 @@ async function addPart(sql: Sql, day: number): Promise<void> {
   await sql.query(BEGIN, [day])
   const { state } = (await first<{ state: string }>(sql, `${STATE} ${sql.dialect.lock}`, [day]))!
   if (state === 'summed') return
-  if (state === 'stale' && (await sql.query(CLEAR, [day])).length === AT_ONCE) return
+  if (state === 'stale' && (await sql.query(CLEAR, [day])).length === SUMS_PER_TRANSACTION) return
   const place: Place = state === 'stale' ? startOf(day) : JSON.parse(state)
   const end = startOf(day + DAY_MS)
   const row = await first<Record<string, string | bigint>>(sql, NEXT, [...place, ...end])

@@ -1,6 +1,6 @@
 /** Resolves organizations, projects, members and keys by id or name. */
 import type { NameStore } from '../../core/ports.ts'
-import { chosen, MAX_NAMED, type Named, noSuchKey, showNamed, showProject, unknownName } from '../rules/names.ts'
+import { chosen, MAX_LISTED_NAMES, type Named, noSuchKey, showNamed, showProject, unknownName } from '../rules/names.ts'
 import { first, type Sql, type SqlValue } from './sql.ts'
 
 /** A project, with its organization's id and name. */
@@ -17,19 +17,19 @@ const MEMBERS = 'SELECT id, email AS name FROM members WHERE removed_at IS NULL 
 
 const organizations = {
   found: 'SELECT id, name FROM organizations WHERE CAST($1 AS text) IN (id, name)',
-  all: `SELECT id, name FROM organizations ORDER BY created_at, rowid LIMIT ${MAX_NAMED}`,
+  all: `SELECT id, name FROM organizations ORDER BY created_at, rowid LIMIT ${MAX_LISTED_NAMES}`,
 }
 const projects = {
   found: `${PROJECTS} WHERE ${CALLED}`,
-  all: `${PROJECTS} ORDER BY projects.created_at, projects.rowid LIMIT ${MAX_NAMED}`,
+  all: `${PROJECTS} ORDER BY projects.created_at, projects.rowid LIMIT ${MAX_LISTED_NAMES}`,
 }
 const projectsWithin = {
   found: `${PROJECTS} WHERE ${CALLED} AND org_id = $2`,
-  all: `${PROJECTS} WHERE org_id = $1 ORDER BY projects.created_at, projects.rowid LIMIT ${MAX_NAMED}`,
+  all: `${PROJECTS} WHERE org_id = $1 ORDER BY projects.created_at, projects.rowid LIMIT ${MAX_LISTED_NAMES}`,
 }
 const members = {
   found: `${MEMBERS} AND CAST($2 AS text) IN (id, email)`,
-  all: `${MEMBERS} ORDER BY rowid LIMIT ${MAX_NAMED}`,
+  all: `${MEMBERS} ORDER BY rowid LIMIT ${MAX_LISTED_NAMES}`,
 }
 
 /** Each method returns the record, or rejects with a 404 that lists existing ones. */

@@ -16,7 +16,7 @@ type ReportRow = SumRow & Sum<'savings'>
  * Sums that one part goes through: 3 ms of work, 20 where each is a group of its own. A key can leave 512 in an hour and a
  * project has any number of keys, so no span of time bounds them.
  */
-const AT_ONCE = 1000
+const SUMS_PER_QUERY = 1000
 
 const REPORT = `${SUMS}, ${sumAs('savings', 'savings')}`
 /** The order of `usage_hourly_of_project`, whose entries end with the primary key. */
@@ -47,7 +47,7 @@ export class SqlReports implements ReportStore {
   readonly #atOnce: number
   readonly #inScope: string
 
-  constructor(sql: Sql, atOnce = AT_ONCE) {
+  constructor(sql: Sql, atOnce = SUMS_PER_QUERY) {
     this.#sql = sql
     this.#atOnce = atOnce
     // A sum without requests is one that they were taken from again: it holds nothing.

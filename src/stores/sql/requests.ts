@@ -8,9 +8,9 @@ import { type Flag, first, type Sql } from './sql.ts'
  * Rows that one query looks at: some milliseconds of work. They are found by the primary key, which begins with the time,
  * so that a request writes no index for its log; end users and tags alone have one.
  */
-const AT_ONCE = 5000
+const ROWS_PER_QUERY = 5000
 /** Rows of a label that one query looks up, each by its id. */
-const LABELED_AT_ONCE = 500
+const LABELED_ROWS_PER_QUERY = 500
 /** Sorts behind every id. */
 const NEWEST = '~'
 
@@ -84,7 +84,7 @@ export class SqlRequests implements RequestLogStore {
   readonly #atOnce: number
   readonly #pageOfIds: string
 
-  constructor(sql: Sql, atOnce = AT_ONCE) {
+  constructor(sql: Sql, atOnce = ROWS_PER_QUERY) {
     this.#sql = sql
     this.#atOnce = atOnce
     this.#pageOfIds = pageOf(newestOf(`SELECT * FROM requests WHERE id IN (${sql.dialect.elementsOf('$15')})`))
@@ -94,7 +94,7 @@ export class SqlRequests implements RequestLogStore {
     const { orgId, projectId, keyId, model, provider, status, errorCode, slower, dearer, since, endedSince } = filter
     const oldest = since === undefined ? '' : stampOf(Math.max(0, since))
     const [label, other = null] = labelsOf(filter)
-    const atOnce = label === undefined ? this.#atOnce : Math.min(this.#atOnce, LABELED_AT_ONCE)
+    const atOnce = label === undefined ? this.#atOnce : Math.min(this.#atOnce, LABELED_ROWS_PER_QUERY)
     const range = [before, oldest, atOnce]
     const values = [
       ...[orgId ?? null, projectId ?? null, keyId ?? null, model ?? null, provider ?? null],

@@ -28,7 +28,7 @@ const sources: readonly (readonly [facts: readonly string[], rows: string])[] = 
   [['planUsed', 'planHeld', 'premiumHeld'], 'SELECT org_id, used, held, premium_held FROM subscriptions'],
 ]
 /** Rows read before yielding to the event loop: a millisecond or two. */
-const AT_ONCE = 1000
+const ROWS_BEFORE_YIELD = 1000
 
 const LIMITS = `
   WITH opened AS MATERIALIZED (
@@ -92,7 +92,7 @@ async function sumsOf(db: Sqlite, rows: string): Promise<Map<string, bigint[]>> 
     const sums = all.get(org)
     if (!sums) all.set(org, values)
     else for (let at = 0; at < sums.length; at++) sums[at]! += values[at]!
-    if (++count % AT_ONCE === 0) await turn()
+    if (++count % ROWS_BEFORE_YIELD === 0) await turn()
   }
   return all
 }

@@ -30,8 +30,7 @@ import { Subscriptions } from './subscriptions.ts'
 import type { Durability } from './write.ts'
 import type { Writer } from './writer.ts'
 
-/** Spooled rows entered at a time. */
-const BATCH = 500
+const ROWS_PER_TRANSACTION = 500
 
 interface LedgerOptions extends InstanceOptions {
   /** Path of the database: rows that it cannot take are spooled to files beside it. */
@@ -270,8 +269,8 @@ export class SqliteLedger implements Ledger {
    */
   async #enterAll(rows: readonly Spooled[]): Promise<Spooled[]> {
     const refused: Spooled[] = []
-    for (let at = 0; at < rows.length; at += BATCH) {
-      const batch = rows.slice(at, at + BATCH)
+    for (let at = 0; at < rows.length; at += ROWS_PER_TRANSACTION) {
+      const batch = rows.slice(at, at + ROWS_PER_TRANSACTION)
       // Writes requested at once form one transaction, unless one of them fails.
       const ends = await Promise.allSettled(batch.map(row => this.#write('durable', () => this.#enter(row))))
       for (const [i, end] of ends.entries()) {

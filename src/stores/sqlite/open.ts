@@ -14,9 +14,9 @@ const NO_TIMEOUT = 'busy_timeout = 0'
 /** Before the first request a blocking wait delays no client. */
 const START_TIMEOUT_MS = 5000
 const START_RETRY_MS = 5
-const JOURNAL_LIMIT = 64 * 1024 * 1024
+const MAX_JOURNAL_BYTES = 64 * 1024 * 1024
 /** The integrity check reads the whole file, about 100 MB a second; larger files would delay the start. */
-const CHECK_LIMIT = 64 * 1024 * 1024
+const MAX_CHECKED_BYTES = 64 * 1024 * 1024
 
 const MAGIC = 'SQLite format 3\0'
 
@@ -26,12 +26,12 @@ export function openDatabase(path: string, steps: readonly string[] = migrations
   let db: Sqlite | undefined
   try {
     db = new Database(path, { timeout: START_TIMEOUT_MS })
-    if (size > 0 && size <= CHECK_LIMIT) checkPages(db)
+    if (size > 0 && size <= MAX_CHECKED_BYTES) checkPages(db)
     checkOwner(db, path, steps.length)
     enterWal(db)
     db.pragma('synchronous = FULL')
     db.pragma('foreign_keys = ON')
-    db.pragma(`journal_size_limit = ${JOURNAL_LIMIT}`)
+    db.pragma(`journal_size_limit = ${MAX_JOURNAL_BYTES}`)
     migrate(db, steps)
     db.pragma(NO_TIMEOUT)
     return db

@@ -7,7 +7,7 @@ import type { Sqlite } from './open.ts'
 import type { Writer } from './writer.ts'
 
 /** Rows per transaction, which takes some milliseconds. */
-const BATCH = 500
+const ROWS_PER_TRANSACTION = 500
 
 interface Dropped {
   org_id: string
@@ -15,7 +15,7 @@ interface Dropped {
   charged: bigint
 }
 
-/** Deletes at most `BATCH` rows of `requests` at a time, and adds them to `pruned`. */
+/** Deletes at most `ROWS_PER_TRANSACTION` rows of `requests` at a time, and adds them to `pruned`. */
 export class SqliteRetention implements RetentionStore {
   readonly #db: Sqlite
   readonly #writer: Writer
@@ -29,7 +29,7 @@ export class SqliteRetention implements RetentionStore {
     this.#drop = db
       .prepare<{ stamp: string; before: number }, Dropped>(`
         DELETE FROM requests WHERE id IN (
-          SELECT id FROM requests WHERE id < @stamp AND at < @before ORDER BY id LIMIT ${BATCH}
+          SELECT id FROM requests WHERE id < @stamp AND at < @before ORDER BY id LIMIT ${ROWS_PER_TRANSACTION}
         )
         RETURNING org_id, cost, charged`)
       .safeIntegers()
@@ -53,7 +53,7 @@ export class SqliteRetention implements RetentionStore {
         sums.set(org_id, sum)
       }
       for (const [org, { requests, cost, charged }] of sums) this.#remember.run(org, requests, cost, charged)
-      return dropped.length || this.#db.prepare(dropEndUserLimits(before, BATCH)).run().changes
+      return dropped.length || this.#db.prepare(dropEndUserLimits(before, ROWS_PER_TRANSACTION)).run().changes
     })
   }
 }

@@ -3,7 +3,7 @@ import type { AffinityStore } from '../../core/ports.ts'
 import { FairEntries } from '../memory/fair-entries.ts'
 
 /** Recently shared entries, so that they are not sent again with every request. */
-const MAX_TOLD = 20_000
+const MAX_SENT_SESSIONS = 20_000
 /** Entries are sent together, this long after the first. */
 const GATHER_MS = 20
 
@@ -30,7 +30,7 @@ export class SharedAffinity implements AffinityStore {
     this.#own = own
     this.#tell = tell
     this.#now = now
-    this.#sent = new FairEntries({ limit: MAX_TOLD, now })
+    this.#sent = new FairEntries({ limit: MAX_SENT_SESSIONS, now })
   }
 
   get(key: string): string | undefined {
@@ -74,7 +74,7 @@ export class AffinityBoard {
 
   /** `now`: a monotonic clock in milliseconds. */
   constructor(now: () => number = () => performance.now()) {
-    this.#entries = new FairEntries({ limit: MAX_TOLD, now })
+    this.#entries = new FairEntries({ limit: MAX_SENT_SESSIONS, now })
   }
 
   note(entries: readonly AffinityEntry[]): void {

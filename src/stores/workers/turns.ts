@@ -4,10 +4,10 @@ import { FairEntries } from '../memory/fair-entries.ts'
 
 const MIB = 1024 * 1024
 /** Larger entries stay with their worker: they would block the channel. */
-const MAX_ENTRY = MIB / 4
+const MAX_ENTRY_BYTES = MIB / 4
 /** Size limit of one answer of the primary. */
-const MAX_ANSWER = 4 * MIB
-const MAX_BYTES = 64 * MIB
+const MAX_ANSWER_BYTES = 4 * MIB
+const MAX_ENTRIES_BYTES = 64 * MIB
 
 /** A turn as it is sent between processes. */
 export type KeptTurn = readonly [key: string, reply: CachedReply, bytes: number, ttlMs: number, tenant: string]
@@ -43,7 +43,7 @@ export class SharedTurns implements TurnStore {
 
   set(key: string, reply: CachedReply, bytes: number, ttlMs: number, tenant: string): void {
     this.#own.set(key, reply, bytes, ttlMs, tenant)
-    if (bytes <= MAX_ENTRY) this.#primary.keep([key, reply, bytes, ttlMs, tenant])
+    if (bytes <= MAX_ENTRY_BYTES) this.#primary.keep([key, reply, bytes, ttlMs, tenant])
   }
 }
 
@@ -60,7 +60,7 @@ export class TurnBoard {
   /** `now`: a monotonic clock in milliseconds. */
   constructor(now: () => number = () => performance.now()) {
     this.#now = now
-    this.#entries = new FairEntries({ limit: MAX_BYTES, maxEntry: MAX_ENTRY, now })
+    this.#entries = new FairEntries({ limit: MAX_ENTRIES_BYTES, maxEntry: MAX_ENTRY_BYTES, now })
   }
 
   keep([key, reply, bytes, ttlMs, tenant]: KeptTurn): void {
@@ -75,7 +75,7 @@ export class TurnBoard {
       const entry = this.#entries.get(key)
       if (!entry) continue
       size += entry.bytes
-      if (size > MAX_ANSWER) break
+      if (size > MAX_ANSWER_BYTES) break
       found.push([key, entry.reply, entry.bytes, entry.until - this.#now(), entry.tenant])
     }
     return found

@@ -29,13 +29,13 @@ interface Action {
 
 /** A page of keys at a time; a key beyond them all is shown by its id alone. */
 const MAX_KEYS = 10_000
-const KEYS_AT_ONCE = 500
+const KEYS_PER_COMMAND = 500
 
 async function keyFacts({ id }: Readonly<Record<string, string>>, context: AdminContext) {
   await context.names.key(id!)
   let after: string | undefined
-  for (let looked = 0; looked < MAX_KEYS; looked += KEYS_AT_ONCE) {
-    const part = await context.accounts.listKeys(undefined, { after, limit: KEYS_AT_ONCE })
+  for (let looked = 0; looked < MAX_KEYS; looked += KEYS_PER_COMMAND) {
+    const part = await context.accounts.listKeys(undefined, { after, limit: KEYS_PER_COMMAND })
     const found = part.find(key => key.id === id)
     if (found) {
       const { name, project, organization, status } = found
@@ -48,7 +48,7 @@ async function keyFacts({ id }: Readonly<Record<string, string>>, context: Admin
       ] as const
     }
     after = part.at(-1)?.id
-    if (part.length < KEYS_AT_ONCE) break
+    if (part.length < KEYS_PER_COMMAND) break
   }
   return [['Id', id]] as const
 }

@@ -13,7 +13,7 @@ import { run, type Visit } from '../page.ts'
 type Sections = Readonly<Record<string, unknown>>
 const LISTS: Readonly<Record<string, string>> = { models: 'id', providers: 'provider', virtual_models: 'id' }
 /** Text of one part; the shell shows the rest. */
-const MAX_TEXT = 40_000
+const MAX_PART_CHARACTERS = 40_000
 /** Entries of a list whose names are shown. */
 const MAX_NAMES = 1000
 
@@ -56,8 +56,8 @@ const items = (value: unknown): readonly Record<string, unknown>[] =>
 
 function text(value: unknown): Html {
   const yaml = stringify(value)
-  return html`<pre tabindex="0"><code>${yaml.slice(0, MAX_TEXT)}</code></pre>
-${yaml.length > MAX_TEXT && html`<p>The rest is shown by <code>gatewayctl config</code>.</p>`}`
+  return html`<pre tabindex="0"><code>${yaml.slice(0, MAX_PART_CHARACTERS)}</code></pre>
+${yaml.length > MAX_PART_CHARACTERS && html`<p>The rest is shown by <code>gatewayctl config</code>.</p>`}`
 }
 
 /** A link to a part, or the links to the entries of a list. */

@@ -85,23 +85,23 @@ ${tiles([
 ])}`
 }
 
-const WIDTH = 720
-const HEIGHT = 80
+const CHART_WIDTH_PX = 720
+const CHART_HEIGHT_PX = 80
 
 /** Requests by the hour, with the failed part at the foot. */
 function bars(hours: readonly UsageTotals[]): Html {
   const largest = Math.max(1, ...hours.map(({ requests }) => requests))
-  const step = WIDTH / hours.length
-  const scaled = (value: number) => Math.round((value / largest) * HEIGHT * 10) / 10
-  return html`<svg viewBox="0 0 ${WIDTH} ${HEIGHT + 1}" role="img" aria-label="Requests by the hour, the oldest first: ${hours
+  const step = CHART_WIDTH_PX / hours.length
+  const scaled = (value: number) => Math.round((value / largest) * CHART_HEIGHT_PX * 10) / 10
+  return html`<svg viewBox="0 0 ${CHART_WIDTH_PX} ${CHART_HEIGHT_PX + 1}" role="img" aria-label="Requests by the hour, the oldest first: ${hours
     .map(({ requests }) => requests)
-    .join(', ')}" width="${WIDTH}" height="${HEIGHT + 1}">
+    .join(', ')}" width="${CHART_WIDTH_PX}" height="${CHART_HEIGHT_PX + 1}">
 ${hours.map(({ requests, errors }, index) => {
   const [whole, failed] = [scaled(requests), scaled(errors)]
   const x = Math.round(index * step)
-  return html`<rect class="bar" x="${x}" y="${HEIGHT - whole}" width="${step - 3}" height="${whole}"/><rect class="failed" x="${x}" y="${HEIGHT - failed}" width="${step - 3}" height="${failed}"/>`
+  return html`<rect class="bar" x="${x}" y="${CHART_HEIGHT_PX - whole}" width="${step - 3}" height="${whole}"/><rect class="failed" x="${x}" y="${CHART_HEIGHT_PX - failed}" width="${step - 3}" height="${failed}"/>`
 })}
-<path class="axis" d="M0 ${HEIGHT + 0.5}H${WIDTH}"/></svg>`
+<path class="axis" d="M0 ${CHART_HEIGHT_PX + 0.5}H${CHART_WIDTH_PX}"/></svg>`
 }
 
 /** Lists providers that have a credential, the worst first. */

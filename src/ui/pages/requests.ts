@@ -10,7 +10,7 @@ import { type Content, facts, live, mark, table, tiles } from '../layout.ts'
 import { namesOf } from '../names.ts'
 import { run, type Visit } from '../page.ts'
 
-const ROWS = 50
+const ROWS_PER_PAGE = 50
 /** Parts that one page looks at, each of a bounded number of rows. */
 const MAX_PARTS = 10
 const UPDATE_SECONDS = 5
@@ -29,7 +29,7 @@ export async function requests({ query, context }: Visit): Promise<Content> {
 ${error === undefined && rowTable(rows, names)}
 <p class="row">${before !== undefined && html`<a href="${link('/ui/requests', given)}">Newest</a>`}
 ${older && html`<a id="older" rel="next" href="${older}">Older</a>`}
-${rows.length < ROWS && older && html`<span class="hint">More rows may match further back.</span>`}</p>`
+${rows.length < ROWS_PER_PAGE && older && html`<span class="hint">More rows may match further back.</span>`}</p>`
   return {
     title: 'Requests',
     body: html`<details${Object.keys(given).length > 0 && html` open`}><summary>Filters</summary>
@@ -54,8 +54,8 @@ ${before === undefined ? live(isLive, UPDATE_SECONDS, '/ui/requests', given, lis
   async function find(filter: object, from: string | undefined): Promise<Found> {
     const rows: ShownRequest[] = []
     let next: string | null = from ?? null
-    for (let part = 0; part < MAX_PARTS && rows.length < ROWS && (part === 0 || next !== null); part++) {
-      const args = { ...filter, limit: ROWS - rows.length, ...(next !== null && { before: next }) }
+    for (let part = 0; part < MAX_PARTS && rows.length < ROWS_PER_PAGE && (part === 0 || next !== null); part++) {
+      const args = { ...filter, limit: ROWS_PER_PAGE - rows.length, ...(next !== null && { before: next }) }
       const page = await run<{ rows: ShownRequest[]; next: string | null }>(context, 'requests.list', args)
       rows.push(...page.rows)
       next = page.next
@@ -190,25 +190,25 @@ const attemptTable = (attempts: readonly AttemptRecord[]): Html =>
     'No provider was called.',
   )
 
-const WIDTH = 720
+const CHART_WIDTH_PX = 720
 const LINE = 26
 const LABEL = 180
 
 /** A bar for each attempt, from its start to its end; the paler part is the wait for the first token. */
 function timeline(attempts: readonly AttemptRecord[], totalMs: number): Html {
   const end = Math.max(1, totalMs, ...attempts.map(one => one.started_ms + one.duration_ms))
-  const scaled = (ms: number) => Math.round((ms / end) * (WIDTH - LABEL) * 10) / 10
+  const scaled = (ms: number) => Math.round((ms / end) * (CHART_WIDTH_PX - LABEL) * 10) / 10
   const height = attempts.length * LINE + 20
   const told = attempts
     .map(one => `${one.provider} from ${milliseconds(one.started_ms)}, for ${milliseconds(one.duration_ms)}`)
     .join('; ')
-  return html`<div class="scroll" role="region" aria-label="Timeline" tabindex="0"><svg role="img" aria-label="${told}" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}">
+  return html`<div class="scroll" role="region" aria-label="Timeline" tabindex="0"><svg role="img" aria-label="${told}" viewBox="0 0 ${CHART_WIDTH_PX} ${height}" width="${CHART_WIDTH_PX}" height="${height}">
 ${attempts.map((one, index) => {
   const [x, y] = [LABEL + scaled(one.started_ms), index * LINE]
   const wait = Math.min(one.ttft_ms ?? 0, one.duration_ms)
   const kind = one.reason === null ? 'bar' : 'failed'
   return html`<text x="0" y="${y + 16}">${one.provider.slice(0, 24)}</text><rect class="${kind}" x="${x}" y="${y + 4}" width="${Math.max(2, scaled(one.duration_ms))}" height="${LINE - 8}"/>${wait > 0 && html`<rect class="wait" x="${x}" y="${y + 4}" width="${scaled(wait)}" height="${LINE - 8}"/>`}
 `
-})}<path class="axis" d="M${LABEL} ${height - 18}H${WIDTH}"/>
-<text x="${LABEL}" y="${height - 4}">0</text><text x="${WIDTH}" y="${height - 4}" text-anchor="end">${milliseconds(end)}</text></svg></div>`
+})}<path class="axis" d="M${LABEL} ${height - 18}H${CHART_WIDTH_PX}"/>
+<text x="${LABEL}" y="${height - 4}">0</text><text x="${CHART_WIDTH_PX}" y="${height - 4}" text-anchor="end">${milliseconds(end)}</text></svg></div>`
 }

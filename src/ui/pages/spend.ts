@@ -41,8 +41,8 @@ const KEPT_SPANS = 400
 const KEPT_MS = 300_000
 /** Requests and jobs that end late add to a span until then. */
 const LATE_MS = 2 * HOUR_MS
+const MAX_TAG_CHARACTERS = 64
 /** Groups with a color of their own; the rest are others. */
-const MAX_TAG = 64
 const MAX_SERIES = 8
 const OTHERS = 'others'
 
@@ -110,7 +110,7 @@ ${table(
 /** `tag` with the name of a tag becomes `tag:NAME`; without one, the groups are models. */
 function groupOf(query: URLSearchParams): UsageGroup {
   const tag = query.get('tag')?.trim() ?? ''
-  if (query.get('by') === 'tag' && tag !== '') return `tag:${tag.slice(0, MAX_TAG)}`
+  if (query.get('by') === 'tag' && tag !== '') return `tag:${tag.slice(0, MAX_TAG_CHARACTERS)}`
   return chosen(query, 'by', ['model', ...groups] as const)
 }
 
@@ -221,7 +221,7 @@ ${select(
   [...groups.map((group): [string, string] => [group, nameOf(group)]), ['tag', 'tag (name it)']],
   by.startsWith('tag:') ? 'tag' : by,
 )}
-<div><label for="s-tag">Name of the tag</label><input type="text" id="s-tag" name="tag" value="${query.get('tag')}" maxlength="${MAX_TAG}" autocomplete="off" spellcheck="false"></div>
+<div><label for="s-tag">Name of the tag</label><input type="text" id="s-tag" name="tag" value="${query.get('tag')}" maxlength="${MAX_TAG_CHARACTERS}" autocomplete="off" spellcheck="false"></div>
 ${select('measure', 'Measure', Object.entries(MEASURES), measure)}
 ${['organization', 'project', 'key'].map(
   name =>

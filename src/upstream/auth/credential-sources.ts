@@ -10,7 +10,7 @@ import { callEndpoint } from './endpoint.ts'
 import type { Strategy } from './strategy.ts'
 
 const MAX_FILE_BYTES = 256 * 1024
-const MAX_KEPT = 100
+const MAX_CACHED_TOKENS = 100
 
 /** The environment, home folder, files and HTTP endpoints that default credentials are read from. */
 export interface CredentialSources {
@@ -62,7 +62,7 @@ export function foundBy<S extends Found['scheme']>(
   find: (auth: Extract<Found, { scheme: S }>, now: number, egress: Egress | undefined) => Promise<Grant>,
   strategies: { readonly given: Strategy<S>; readonly found: Strategy<S> },
 ): Strategy<S> {
-  const kept = new LRUCache<string, AccessToken>({ max: MAX_KEPT })
+  const kept = new LRUCache<string, AccessToken>({ max: MAX_CACHED_TOKENS })
   return (out, auth, credential, clock, egress) => {
     const { source } = auth as Found
     if (!source || credential.secret !== '') return strategies.given(out, auth, credential, clock, egress)
