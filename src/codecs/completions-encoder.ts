@@ -2,9 +2,10 @@
 import type { Encoder } from '../core/codec.ts'
 import type { Event, FinishReason } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { errorBody, type GatewayError } from '../lib/error.ts'
+import type { GatewayError } from '../lib/error.ts'
 import { answerIdOf, answerModelOf, metadataOf, usageOf } from './accounting.ts'
 import { EVENT_STREAM } from './event-stream.ts'
+import { openAiError } from './overflow.ts'
 
 const headOf = (ex: Exchange) => ({
   id: `cmpl-${answerIdOf(ex)}`,
@@ -57,7 +58,7 @@ export class StreamEncoder implements Encoder {
 
   fail(error: GatewayError): string {
     this.#ex.meter.complete(true)
-    return `data: ${JSON.stringify(errorBody(error))}\n\n${this.#last()}data: [DONE]\n\n`
+    return `data: ${JSON.stringify(openAiError(error))}\n\n${this.#last()}data: [DONE]\n\n`
   }
 
   #open(): void {
@@ -117,23 +118,14 @@ export class WholeEncoder implements Encoder {
   end(): string {
     const ex = this.#ex
     ex.meter.complete(false)
-    const { id, object, created, model } = headOf(ex)
     const choices = this.#choices.map(({ text, finish }, index) => ({
       text,
       index,
       logprobs: null,
       finish_reason: finishOf(finish ?? 'stop'),
     }))
-    const present = Object.values(choices)
-    return JSON.stringify({
-      id,
-      object,
-      created,
-      model,
-      choices: present,
-      usage: usageOf(ex),
-      metadata: metadataOf(ex),
-    })
+    const usage = usageOf(ex)
+    return JSON.stringify({ ...headOf(ex), choices: Object.values(choices), usage, metadata: metadataOf(ex) })
   }
 
   fail(): undefined {}

@@ -4,9 +4,10 @@ import type { ChatRequest } from '../core/chat-request.ts'
 import type { Codec } from '../core/codec.ts'
 import { type Infer, type Schema, s } from '../core/schema.ts'
 import { MAX_TEXT_CHARACTERS } from '../json/answer-bounds.ts'
-import { errorBody, errors } from '../lib/error.ts'
+import { errors } from '../lib/error.ts'
 import { StreamEncoder, WholeEncoder } from './completions-encoder.ts'
 import { EVENT_STREAM } from './event-stream.ts'
+import { openAiError } from './overflow.ts'
 import { passedParameters } from './passed-parameters.ts'
 import { validator } from './validate.ts'
 
@@ -53,7 +54,7 @@ export const completions = {
   },
   encoder: ex => (ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),
   heartbeat: { contentType: EVENT_STREAM, text: ': waiting for the provider\n\n' },
-  error: errorBody,
+  error: openAiError,
   requestSchema: validate.json,
   prepare: validate.prepare,
 } satisfies Codec<'chat'>

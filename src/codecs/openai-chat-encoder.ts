@@ -2,12 +2,13 @@
 import type { Encoder } from '../core/codec.ts'
 import type { ChoiceEvent, Event, FinishReason, LogprobsEvent, ReasoningEvent, ToolEvent } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { errorBody, type GatewayError } from '../lib/error.ts'
+import type { GatewayError } from '../lib/error.ts'
 import { type Choice, Fold } from '../wire/fold.ts'
 import { answererOf, answerIdOf, answerModelOf, metadataOf, usageOf } from './accounting.ts'
 import type { ChatCompat } from './chat-compat.ts'
 import { EVENT_STREAM } from './event-stream.ts'
 import { functionCallDelta, functionCallOf, wantsFunctionCall } from './functions.ts'
+import { openAiError } from './overflow.ts'
 import { annotation, StreamedChoice } from './streamed-choice.ts'
 
 /** Common beginning of chunks and whole answers. Known from the first visible event on. */
@@ -56,7 +57,7 @@ export class StreamEncoder implements Encoder {
   fail(error: GatewayError): string {
     this.#ex.meter.complete(true)
     const left = this.#choices.map((streamed, choice) => this.#delta(choice, streamed.leftOfText())).join('')
-    return `${left}data: ${JSON.stringify(errorBody(error))}\n\n${this.#last()}data: [DONE]\n\n`
+    return `${left}data: ${JSON.stringify(openAiError(error))}\n\n${this.#last()}data: [DONE]\n\n`
   }
 
   #open(): void {

@@ -3,7 +3,6 @@
 import { type ChatBody, type ChatRequest, chatRequest } from '../core/chat-request.ts'
 import type { Codec } from '../core/codec.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { errorBody } from '../lib/error.ts'
 import { allowedTools, isAllowedTools } from './allowed-tools.ts'
 import { checkCounts } from './chat-bounds.ts'
 import { type ChatCompat, chatCompat } from './chat-compat.ts'
@@ -15,6 +14,7 @@ import { messagesOfFunctions, toolsOfFunctions } from './functions.ts'
 import { checkTexts } from './inner-json.ts'
 import { asAnswered } from './joined.ts'
 import { StreamEncoder, WholeEncoder } from './openai-chat-encoder.ts'
+import { openAiError } from './overflow.ts'
 import { passedParameters } from './passed-parameters.ts'
 import { unsealed } from './unsealed.ts'
 import { validator } from './validate.ts'
@@ -35,7 +35,7 @@ const codecFor = (compat: ChatCompat) =>
     preset: chatPreset(validate.partial),
     encoder: (ex: Exchange) => (ex.streaming ? new StreamEncoder(ex, compat) : new WholeEncoder(ex, compat)),
     heartbeat: { contentType: EVENT_STREAM, text: ': waiting for the provider\n\n' },
-    error: errorBody,
+    error: openAiError,
     requestSchema: validate.json,
     prepare: validate.prepare,
     compat: { options: chatCompat, create: (options: ChatCompat): Codec<'chat'> => codecFor(options) },

@@ -1,11 +1,11 @@
 /** Client wire of `POST /v1/responses` (docs/responses.md). */
 import type { Codec } from '../core/codec.ts'
 import type { Json } from '../json/json.ts'
-import { errorBody } from '../lib/error.ts'
 import { nativeField } from './address-field.ts'
 import { checkCounts } from './chat-bounds.ts'
 import { EVENT_STREAM } from './event-stream.ts'
 import { checkTexts } from './inner-json.ts'
+import { openAiError } from './overflow.ts'
 import { decode, validate } from './responses/decode.ts'
 import { StreamEncoder, WholeEncoder } from './responses/encoder.ts'
 import { nativeOf, nativeSize, WIRE } from './responses/native.ts'
@@ -33,7 +33,7 @@ export const openAiResponses = {
   encoder: ex => (ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),
   heartbeat: { contentType: EVENT_STREAM, text: ': waiting for the provider\n\n' },
   fieldOf: nativeField('input'),
-  error: errorBody,
+  error: openAiError,
   requestSchema: validate.json,
   prepare: validate.prepare,
 } satisfies Codec<'chat'>

@@ -69,9 +69,12 @@ t.test('a prompt that is too long is refused in the words by which each client f
     const gemini = await ask(`/v1beta/models/chat:${method}`, { contents })
     t.match(gemini, { status: 400, text: /input token count exceeds the maximum number of tokens allowed: The/ })
     const chat = await ask('/v1/chat/completions', { ...asked, stream })
-    t.match(chat, { status: 400, text: /"code":"context_length_exceeded"/ })
+    const text = /this model's maximum context length is exceeded: The .*"code":"context_length_exceeded"/
+    t.match(chat, { status: 400, text })
+    const completion = await ask('/v1/completions', { model: 'chat', prompt: 'Hi', stream })
+    t.match(completion, { status: 400, text })
+    if (!stream) t.match(await ask('/v1/responses', { model: 'chat', input: 'Hi' }), { status: 400, text })
   }
-  t.match(await ask('/v1/responses', { model: 'chat', input: 'Hi' }), { status: 400, text: /context_length_exceeded/ })
   const streamed = await gateway.post('/v1/responses', { model: 'chat', input: 'Hi', stream: true })
   t.equal(streamed.status, 200)
   const { data } = await readEvents<Record<string, unknown>>(streamed)
