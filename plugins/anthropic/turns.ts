@@ -66,13 +66,13 @@ export function historyOf(messages: readonly Message[], target: Target): { syste
         const moved = turn.content[0] !== undefined && !isThought(turn.content[0]) ? blocks.filter(isThought) : []
         if (moved.length > 0) turn.content = [...moved, ...turn.content]
         append(turn.content, moved.length > 0 ? blocks.filter(block => !isThought(block)) : blocks)
-        functionCalls(message, at).forEach((call, j) => {
+        for (const call of functionCalls(message, at)) {
           const slot: Slot = { id: ids.unique(call.id), block: undefined }
           turn.slots.push(slot)
           slots.add(call.id, slot, turn)
-          const input = objectArguments(call.function.arguments, `${at}.tool_calls[${j}].function.arguments`)
+          const input = objectArguments(call.function.arguments)
           turn.content.push({ type: 'tool_use', id: slot.id, name: toWireName(call.function.name), input })
-        })
+        }
         break
       }
       case 'tool':

@@ -96,15 +96,15 @@ export function historyOf(messages: readonly Message[], target: Target): History
         if (turn.content[0] && !isThought(turn.content[0])) turn.content.unshift(...thoughts)
         else append(turn.content, thoughts)
         append(turn.content, content)
-        functionCalls(message, at).forEach((call, j) => {
+        for (const call of functionCalls(message, at)) {
           const slot: Slot = { id: ids.unique(call.id), result: undefined }
           turn.slots.push(slot)
           slots.add(call.id, slot, turn)
           const name = shortName(call.function.name)
           toolsUsed.add(name)
-          const input = objectArguments(call.function.arguments, `${at}.tool_calls[${j}].function.arguments`)
+          const input = objectArguments(call.function.arguments)
           turn.content.push({ toolUse: { toolUseId: slot.id, name, input } })
-        })
+        }
         break
       }
       case 'tool':

@@ -74,18 +74,18 @@ export function historyOf(
         if (parts.length === 0 && !message.tool_calls?.length) break
         const turn = draft('model')
         append(turn.parts, parts)
-        functionCalls(message, at).forEach((call, j) => {
+        for (const call of functionCalls(message, at)) {
           const { name, arguments: text } = call.function
           const slot: Slot = { id: call.id, name: toWireName(name), response: undefined, media: [] }
           turn.slots.push(slot)
           slots.add(call.id, slot, turn)
-          const args = objectArguments(text, `${at}.tool_calls[${j}].function.arguments`)
+          const args = objectArguments(text)
           const signature = unseal(target, call.extra_content?.vendor?.thought_signature)
           turn.parts.push({
             functionCall: { ...(callIds && { id: slot.id }), name: slot.name, args },
             ...(signature !== undefined && { thoughtSignature: signature }),
           })
-        })
+        }
         break
       }
       case 'tool':

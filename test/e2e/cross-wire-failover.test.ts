@@ -33,8 +33,8 @@ const gateway = await startGateway(t, {
 })
 const sha256Of = (text: string) => createHash('sha256').update(text).digest('hex')
 const messages = [{ role: 'user', content: 'hi' }]
-const call = { id: 'c', type: 'function', function: { name: 'f', arguments: '[1]' } }
-/** Claude takes objects alone. */
+const call = { id: 'c', type: 'custom', custom: { name: 'f', input: 'a' } }
+/** Claude has no calls of custom tools. */
 const bad = {
   messages: [
     ...messages,
@@ -43,7 +43,7 @@ const bad = {
   ],
 }
 
-t.test('arguments that one wire cannot carry', async t => {
+t.test('a call that one wire cannot carry', async t => {
   await upstream.script('e', [{ text: 'yes' }])
   t.equal((await gateway.chat({ model: 'odd', ...bad })).status, 200)
   await upstream.script('e', [{ status: 503, body: { error: { message: 'Overloaded' } } }])

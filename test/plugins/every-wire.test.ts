@@ -323,6 +323,20 @@ for (const wire of wires) {
     }
   })
 
+  t.test(`R21 ${wire.wire}: a call whose arguments are no object fails no later turn`, async t => {
+    for (const text of ['{"path":"a', '[1]', '"a"', '{"a":1}{"a":2}', '['.repeat(5000)]) {
+      const call = { id: 'c', type: 'function', function: { name: 'f', arguments: text } }
+      const results = [{ role: 'tool', tool_call_id: 'c', content: 'no JSON' }]
+      const sent = sentTo(wire, [
+        { role: 'user', content: 'Hi' },
+        { role: 'assistant', tool_calls: [call] },
+        ...results,
+      ])
+      t.ok(sent.includes(JSON.stringify(text)), text.slice(0, 20))
+      t.equal(sent.includes('INVALID_JSON'), /anthropic|bedrock|gemini/.test(wire.wire))
+    }
+  })
+
   t.test(`${wire.wire}: a message without words is filled where the wire takes none`, async t => {
     for (const content of ['', [{ type: 'text', text: '' }]]) {
       const sent = sentTo(wire, [{ role: 'user', content }])
