@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { chmodSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
+import { inspect } from 'node:util'
 import t from 'tap'
 import type { Hold } from '../../src/core/ports.ts'
 import { stampOf } from '../../src/lib/id.ts'
@@ -21,6 +22,20 @@ import { HOUR, identity, NOON, rowOf, temporaryFolder } from './subject.ts'
 const DAY = 24 * HOUR
 const found = spawnSync('pgbouncer', ['--version']).error === undefined
 const withoutBouncer = withoutPostgres || (!found && 'PgBouncer is not installed')
+
+t.test('an address that is none refuses a start, says what to change, and is not repeated', async t => {
+  for (const [url, reason] of [
+    ['postgres://gateway:se/cr#et?%@127.0.0.1/gateway', /stores\.postgres.*percent-encode/],
+    [
+      'postgres://gateway:secret@127.0.0.1/gateway?sslrootcert=/no/such.crt',
+      /stores\.postgres.*no such file.*such\.crt/,
+    ],
+  ] as const) {
+    const error = await migrate(url).catch((thrown: Error) => thrown)
+    t.match(error, { name: 'StoreError', message: reason })
+    t.notMatch(inspect(error), /se\/cr|secret/)
+  }
+})
 
 t.test('postgres', { skip: withoutPostgres }, async t => {
   t.test('of nodes that start at once on an empty or an older database one migrates', async t => {

@@ -23,11 +23,8 @@ export function migrate(url: string, steps: readonly string[] = migrations): Pro
       await client.query(`SET LOCAL lock_timeout = ${LOCK_MS}; ${VERSIONS}`)
       const missing = steps.slice(await versionOf(client))
       for (const step of missing) await client.query(step)
-      await client.query('INSERT INTO schema_versions SELECT $1, $2 WHERE $3 > 0', [
-        steps.length,
-        Date.now(),
-        missing.length,
-      ])
+      const values = [steps.length, Date.now(), missing.length]
+      await client.query('INSERT INTO schema_versions SELECT $1, $2 WHERE $3 > 0', values)
       await client.query('COMMIT')
       return missing.length
     } catch (error) {
@@ -58,23 +55,25 @@ async function versionOf(client: pg.Client): Promise<number> {
 
 /** Runs `work` on a connection of its own, whose statements may take long. Rejects with a StoreError. */
 export async function connected<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({
-    connectionString: url,
-    connectionTimeoutMillis: CONNECT_MS,
-    application_name: 'model-gateway',
-  })
-  // A broken connection also rejects the running statement.
-  client.on('error', () => {})
+  let client: pg.Client | undefined
   try {
+    const settings = { connectionTimeoutMillis: CONNECT_MS, application_name: 'model-gateway' }
+    client = new pg.Client({ connectionString: url, ...settings })
+    // A broken connection also rejects the running statement.
+    client.on('error', () => {})
     await client.connect()
     return await work(client)
-  } catch (cause) {
-    if (cause instanceof StoreError) throw cause
+  } catch (thrown) {
+    if (thrown instanceof StoreError) throw thrown
+    // The error of an address that is none holds the address, and with it the password.
+    const cause = (thrown as { code?: unknown }).code === 'ERR_INVALID_URL' ? new Error(NO_ADDRESS) : thrown
     throw new StoreError(`The PostgreSQL database of stores.postgres cannot be used: ${reasonOf(cause)}`, { cause })
   } finally {
-    await client.end().catch(() => {})
+    await client?.end().catch(() => {})
   }
 }
+
+const NO_ADDRESS = 'its address is no URL; percent-encode special characters of its password'
 
 const CONNECT_MS = 5000
 
