@@ -252,6 +252,13 @@ t.test('every name of an offer means it', async t => {
   }
 })
 
+t.test('a name with a date, by which Claude Code asks for Claude models, means the model', async t => {
+  const dated = ['claude-opus-4-5-20251101', 'claude-sonnet-4-5-20250929', 'claude-haiku-4-5-20251001']
+  for (const name of [...dated, 'claude-opus-4-1-20250805']) {
+    t.match(resolve(catalog, name), { kind: 'model', model: { id: name.slice(0, -9) } }, name)
+  }
+})
+
 t.test('generate-nano-banana has a model that makes images', async t => {
   const { value } = files.gateway
   const named = resolve(catalog, value.mcp.nano_banana)
