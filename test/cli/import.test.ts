@@ -805,3 +805,17 @@ t.test('a profile of several regions is the model that it leads to', async t => 
   t.equal(offer('eu').pricing.prompt, '2.2')
   t.match(offer('global'), { unpriced: 'allow', pricing: undefined }, 'its price is another one')
 })
+
+t.test('what a server of your own can is what its packaged manifest says', async t => {
+  const { offer, line } = await importedOffers(t, [
+    ['vllm', { model: 'hosted_vllm/gpt-oss-120b', api_base: 'http://vllm:8000/v1' }],
+    ['ollama', { model: 'ollama_chat/qwen3:32b', api_base: 'http://ollama:11434' }],
+    ['router', { model: 'openrouter/some/model' }],
+    ['marked', { model: 'anthropic/claude-sonnet-5', cache_control_injection_points: [{ location: 'message' }] }],
+  ])
+  for (const name of ['vllm', 'ollama', 'router']) t.ok(offer(name).supports.includes('reasoning'), name)
+  t.ok(offer('vllm').supports.includes('parallel_tool_calls'))
+  t.equal(offer('marked').cache, 'auto')
+  const point = 'model_list[3].litellm_params.cache_control_injection_points[0].location'
+  t.match(line(point), { fate: 'changed' })
+})

@@ -126,7 +126,6 @@ const STARTS: Readonly<Record<string, string>> = {
   'fields that only tune are dropped; quirks.drop of the manifest drops others': 'deployment.drop_params',
   'the parameters of the offer in the manifest say which fields it takes': 'deployment.allowed_openai_params',
   'write reasoning in defaults of a virtual model': 'deployment.thinking',
-  'clients send cache_control in their messages': 'deployment.cache_control_injection_points',
   'the provider demo simulates answers; see server.demo in gateway.yaml': 'deployment.mock_',
   'set egress.ca of the manifest to trust a certificate authority of your own': 'deployment.ssl_verify',
   'write supports of the offer in the manifest': 'deployment.supports_',

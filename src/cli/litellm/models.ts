@@ -88,13 +88,14 @@ export function mappingOf(deployment: Deployment): Section {
   // A request with this field is taken where the model can reason, or where the field is left out.
   if (dropped.includes('reasoning_effort')) supports.add('reasoning')
   const taken = ((offer.parameters ?? TUNING) as string[]).filter(one => !dropped.includes(one))
+  const marks = listOf(params.cache_control_injection_points).length > 0 && { cache: 'auto' }
   const own = {
     ...wires,
     ...(dropped.length > 0 && { parameters: taken }),
     supports: [...supports],
     id: upstream.model,
   }
-  return { ...offer, ...price, ...own, ...priceOf(deployment) }
+  return { ...offer, ...price, ...own, ...marks, ...priceOf(deployment) }
 }
 
 /** Whether LiteLLM asks a deployment for chats by the Responses API. */
@@ -137,12 +138,12 @@ function packagedMapping(deployment: Deployment): Section | undefined {
 
 const supportsOf = (deployment: Deployment): readonly string[] => {
   const mode = modeOf(deployment)
-  if (mode === 'chat') return ['streaming', 'tools', 'vision', 'json_output', 'structured_outputs']
-  return mode === 'realtime'
-    ? ['realtime']
-    : mode === 'audio_speech' || mode === 'audio_transcription'
-      ? ['streaming']
-      : []
+  const { manifest, provider } = deployment.upstream
+  const open = sectionOf(manifest.open).supports as readonly string[] | undefined
+  const reasons = provider === 'openrouter' ? ['reasoning'] : []
+  if (mode === 'chat') return open ?? ['streaming', 'tools', 'vision', ...reasons, 'json_output', 'structured_outputs']
+  if (mode === 'realtime') return ['realtime']
+  return mode.startsWith('audio_') ? ['streaming'] : []
 }
 
 /** Wires of models at Vertex AI that have methods of their own, by what their names hold. */

@@ -172,6 +172,7 @@ export function noteDeployment(written: Section, deployment: Deployment, head: S
   for (const name of ['max_input_tokens', 'max_output_tokens', 'max_tokens', 'mode', 'base_model'])
     report.carried(`${at}.model_info.${name}`)
   if (deployment.upstream.base !== undefined) report.carried(key('model_id'), 'the id of the offer')
+  report.changed(key('cache_control_injection_points'), 'cache: auto of the offer, for providers that need marks')
   for (const name of Object.keys(info).filter(isCapability))
     report.carried(`${at}.model_info.${name}`, 'supports of the offer')
   noteSettings(key, params, head, report)
