@@ -2,6 +2,7 @@
  * Rows that the database cannot take now, in files beside it: JSON lines in sequence, until they can be entered. Every
  * owner writes its own files; those of dead owners are taken over.
  */
+import { existsSync } from 'node:fs'
 import { appendFile, readdir, readFile, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { RequestRow } from '../core/ports.ts'
@@ -79,7 +80,8 @@ export class Spool {
         isRefused = true
         throw error
       })
-    for (const name of await readdir(this.#folder)) {
+    // The first start of a node of PostgreSQL makes its folder later.
+    for (const name of existsSync(this.#folder) ? await readdir(this.#folder) : []) {
       const owner = this.#ownerOf(name)
       if (owner === undefined || (owner !== this.#owner && living.includes(owner))) continue
       const path = join(this.#folder, name)

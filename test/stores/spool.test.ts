@@ -315,3 +315,8 @@ t.test('rows can be spooled while another process keeps the database locked', as
   await subject.ledger.recover()
   t.match(rows(subject), [{ id: 'a', cost: 4, funds: 'byok', charged: 0 }])
 })
+
+t.test('a folder that no start has made yet holds no rows', async t => {
+  const spool = new Spool(join(temporaryFolder(t), 'data', 'gateway.db'), 'a')
+  await t.resolves(spool.drain([], () => Promise.reject(new Error('there is no file'))))
+})
