@@ -144,7 +144,7 @@ class PortkeyConverter {
     const stored = ofModel ?? ofProvider ?? textOf(written.virtual_key)
     const isNamed = ofModel === undefined && ofProvider === undefined && named !== ''
     const provider = isNamed ? named.toLowerCase() : providerOf(stored)
-    const model = bare ?? textOf(overrides.model) ?? whole
+    const model = bare ?? textOf(overrides.model) ?? whole ?? deploymentOf(written)
     const lost = (why: string): undefined => {
       for (const name of [...OF_TARGET, ...Object.keys(written).filter(one => OF_MANIFEST.test(one))])
         report.lost(key(name), why)
@@ -250,12 +250,15 @@ function providerOf(stored = ''): string | undefined {
   return KNOWN.find(one => bare.startsWith(one)) ?? KNOWN.find(one => `-${bare}-`.includes(`-${one}-`))
 }
 
+const deploymentOf = ({ azure_deployment_id, deployment_id }: Section): string | undefined =>
+  textOf(azure_deployment_id) ?? textOf(deployment_id)
+
 function paramsOf(written: Section, provider: string, model: string): Record<string, unknown> {
   const resource = textOf(written.azure_resource_name) ?? textOf(written.resource_name)
-  const deployment = textOf(written.azure_deployment_id) ?? textOf(written.deployment_id)
   const milliseconds = Number(written.request_timeout)
+  const named = `${PREFIXES[provider] ?? provider}/${deploymentOf(written) ?? model}`
   const params = {
-    model: `${PREFIXES[provider] ?? provider}/${deployment ?? model}`,
+    model: named.replace(/^(vertex_ai\/)anthropic\./, '$1').replace(/^(vertex_ai\/meta)\./, '$1/'),
     api_key: written.api_key,
     api_base: written.custom_host ?? (resource === undefined ? undefined : `https://${resource}.openai.azure.com`),
     aws_region_name: written.aws_region,
@@ -281,10 +284,7 @@ function weighted(
   }
   return used
     .filter(({ written }) => written.weight !== 0)
-    .map(({ target, written }) => {
-      const weight = Number(written.weight)
-      return weight > 0 ? { model: target, weight } : target
-    })
+    .map(({ target, written: { weight } }) => (Number(weight) > 0 ? { model: target, weight: Number(weight) } : target))
 }
 
 /** `{"metadata.plan": {"$eq": "paid"}}` → `{plan: "paid"}`; undefined for any other form. */

@@ -367,6 +367,24 @@ t.test('a stored credential of Portkey names its provider, and its model where i
   for (const { key, note } of unknown.keys) t.match(note, /^name its provider/, key)
 })
 
+t.test('targets of Portkey at Vertex AI and Azure are the models that they name', async t => {
+  const inner = [
+    { provider: 'azure-openai', api_key: 'sk-canary', resource_name: 'res', deployment_id: 'dep' },
+    { provider: 'vertex-ai', override_params: { model: 'anthropic.claude-sonnet-4-5@20250929' } },
+    { provider: 'vertex-ai', override_params: { model: 'meta.llama-3.3-70b-instruct-maas' } },
+  ]
+  const config = { strategy: { mode: 'loadbalance' }, targets: [{ strategy: { mode: 'fallback' }, targets: inner }] }
+  const dir = t.testdir({ 'config.json': JSON.stringify(config) })
+  const { out } = await gatewayctl(dir, 'import', 'portkey', 'config.json', '--name', 'main', '--out', '.', '--json')
+  const { virtual_models } = parse(readFileSync(join(dir, 'config/routes.d/imported.yaml'), 'utf8'))
+  t.strictSame(virtual_models[0].use, [
+    'azure/dep',
+    'vertex-anthropic/claude-sonnet-4-5@20250929',
+    'vertex-openapi/meta/llama-3.3-70b-instruct-maas',
+  ])
+  t.notOk((JSON.parse(out).keys as { fate: string }[]).some(({ fate }) => fate === 'not carried'))
+})
+
 t.test(
   'reasoning of a preset of OpenRouter becomes a default, and what OpenRouter reads goes on in each request',
   async t => {
