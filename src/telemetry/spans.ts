@@ -40,13 +40,13 @@ export const flag =
   (key: string) =>
   (value: boolean | undefined): string =>
     value === undefined ? '' : `,{"key":"${key}","value":{"boolValue":${value}}}`
-/** Like `text`, for finite numbers. */
+/** Like `text`, for finite numbers. Collectors give an attribute the type of its first value, so that it has but one. */
 export const number =
-  (key: string) =>
+  (key: string, type: 'int' | 'double' = 'int') =>
   (value: number | undefined): string =>
-    !Number.isFinite(value)
-      ? ''
-      : `,{"key":"${key}","value":{"${Number.isInteger(value) ? 'int' : 'double'}Value":${value}}}`
+    Number.isFinite(value)
+      ? `,{"key":"${key}","value":{"${type}Value":${type === 'int' ? Math.round(value!) : value}}}`
+      : ''
 
 /** Bits of a span's flags: it is known whether the parent is of another process, and it is. */
 const [PARENT_KNOWN, PARENT_REMOTE] = [0x100, 0x200]

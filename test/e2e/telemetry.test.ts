@@ -1,7 +1,7 @@
 /** Traces and metrics that a collector gets by OTLP, and what a broken collector costs. */
 import t from 'tap'
 import { type Collector, startCollector } from '../helpers/collector.ts'
-import { startGateway, upstreamSecret } from '../helpers/gateway.ts'
+import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
 import { readEvents } from '../helpers/sse.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
@@ -97,6 +97,20 @@ t.test('every client wire gives the same span names', async t => {
     const spans = ofTrace(id)(await collector.spans(all => ofTrace(id)(all).length === 2))
     t.match(spans, [{ name: 'chat test' }, { name: 'chat test' }], path)
   }
+})
+
+t.test('a cost is a floating-point number in every span, so that collectors give it one type', async t => {
+  const collector = await startCollector(t)
+  const models = [{ ...testMapping, pricing: { prompt: '0', completion: '0' } }]
+  const free = await startGateway(t, {
+    ...{ providers: { free: { base_url: upstream.url('free'), models } }, env },
+    config: { telemetry: { otlp: otlp(collector) } },
+  })
+  const response = await free.chat({ model: 'test', messages: [{ role: 'user', content: prompt }] })
+  t.equal(response.status, 200)
+  await collector.spans(all => all.length === 2)
+  t.match(collector.text, '"gateway.cost_usd","value":{"doubleValue":0}')
+  t.notMatch(collector.text, '"gateway.cost_usd","value":{"intValue"')
 })
 
 t.test('no secret and no prompt is exported', async t => {
