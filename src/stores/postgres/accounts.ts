@@ -4,17 +4,11 @@
  */
 import type { Money } from '../../core/money.ts'
 import type { PlanName } from '../../core/plan.ts'
-import type { Allowance, Budget, Exhausted, Funds, Principal } from '../../core/ports.ts'
-import {
-  type BudgetAccount,
-  currentBudget,
-  exhaustedBudget,
-  periodEnd,
-  roomIn,
-  withSpending,
-} from '../rules/budgets.ts'
-import { bookedAt, currentPlan, exhaustedPlan, fundsOf, type PlanAccount, withUse } from '../rules/plans.ts'
-import type { BudgetAccounts, CreditAccounts, Passed, PlanAccounts } from '../rules/reservations.ts'
+import type { Budget, Exhausted, Principal } from '../../core/ports.ts'
+import { type BudgetAccount, periodEnd, roomIn } from '../rules/budgets.ts'
+import type { PlanAccount } from '../rules/plans.ts'
+import type { CreditAccounts } from '../rules/reservations.ts'
+import { TransactionLimits, TransactionPlans } from '../rules/transaction-accounts.ts'
 import type { Sql } from '../sql/sql.ts'
 import { jsonOf } from './json.ts'
 
@@ -73,13 +67,13 @@ interface Credit {
 
 /** Accounts of one transaction; whatever is not there counts nothing. */
 export class LockedAccounts {
-  readonly limits: LockedLimits
-  readonly plans: LockedPlans
+  readonly limits: TransactionLimits
+  readonly plans: TransactionPlans
   readonly credits: LockedCredits
 
   private constructor({ limits, plans, credits }: Locked) {
-    this.limits = new LockedLimits(limits ?? [])
-    this.plans = new LockedPlans(plans ?? [])
+    this.limits = lockedLimits(limits ?? [])
+    this.plans = lockedPlans(plans ?? [])
     this.credits = new LockedCredits(credits ?? [])
   }
 
@@ -92,125 +86,58 @@ export class LockedAccounts {
 
   /** Within the same transaction. */
   async write(sql: Sql, entries: readonly Entry[], now: number): Promise<void> {
-    const rows = [this.limits.changed(now), this.plans.changed(), this.credits.changed(), entries]
+    const rows = [rowsOfLimits(this.limits, now), rowsOfPlans(this.plans), this.credits.changed(), entries]
     if (rows.every(some => some.length === 0)) return
     await sql.query('SELECT write_accounts_v1($1, $2, $3, $4)', rows.map(jsonOf))
   }
 }
 
-class LockedLimits implements BudgetAccounts {
-  readonly #accounts = new Map<string, BudgetAccount>()
-  readonly #changed = new Set<string>()
-
-  constructor(rows: readonly LimitRow[]) {
-    for (const { id, kind, period, zone, amount, period_at, spent, held } of rows) {
-      const amounts = { limit: BigInt(amount), spent: BigInt(spent), held: BigInt(held) }
-      this.#accounts.set(id, { id, of: kind, period, zone, periodAt: Number(period_at), ...amounts })
-    }
+function lockedLimits(rows: readonly LimitRow[]): TransactionLimits {
+  const accounts = new Map<string, BudgetAccount>()
+  for (const { id, kind, period, zone, amount, period_at, spent, held } of rows) {
+    const amounts = { limit: BigInt(amount), spent: BigInt(spent), held: BigInt(held) }
+    accounts.set(id, { id, of: kind, period, zone, periodAt: Number(period_at), ...amounts })
   }
-
-  reserve(ids: readonly string[], amount: Money, now: number, passed?: Passed): Exhausted | undefined {
-    for (const id of ids) {
-      if (passed?.has(id)) continue
-      const account = this.#current(id, now)
-      const exhausted = account && exhaustedBudget(account, amount, now)
-      if (exhausted) return exhausted
-    }
-    for (const id of ids) this.#change(id, now, amount, 0n)
-    return undefined
-  }
-
-  release(ids: readonly string[], held: Money, cost: Money, now: number): void {
-    for (const id of ids) this.#change(id, now, -held, cost)
-  }
-
-  changed(now: number) {
-    return [...this.#changed].map(id => {
-      const account = this.#accounts.get(id)!
-      const amounts = { spent: String(account.spent), held: String(account.held) }
-      return { id, period_at: account.periodAt, ends_at: periodEnd(account, now) ?? NEVER, ...amounts }
-    })
-  }
-
-  #change(id: string, now: number, held: Money, cost: Money): void {
-    const account = this.#current(id, now)
-    if (!account) return
-    this.#accounts.set(id, withSpending(account, held, cost))
-    this.#changed.add(id)
-  }
-
-  #current(id: string, now: number): BudgetAccount | undefined {
-    const account = this.#accounts.get(id)
-    return account && currentBudget(account, now)
-  }
+  return new TransactionLimits(id => accounts.get(id))
 }
 
 /** End of the period of a limit of all time. */
 const NEVER = Number.MAX_SAFE_INTEGER
 
-class LockedPlans implements PlanAccounts {
-  readonly #accounts = new Map<string, PlanAccount>()
-  readonly #changed = new Set<string>()
+const rowsOfLimits = (limits: TransactionLimits, now: number) =>
+  limits.changed().map(([id, account]) => {
+    const amounts = { spent: String(account.spent), held: String(account.held) }
+    return { id, period_at: account.periodAt, ends_at: periodEnd(account, now) ?? NEVER, ...amounts }
+  })
 
-  constructor(rows: readonly PlanRow[]) {
-    for (const { org_id, plan, since, overflow, month_at, week_at, ...row } of rows) {
-      this.#accounts.set(org_id, {
-        plan,
-        since,
-        overflow,
-        monthAt: month_at,
-        used: BigInt(row.used),
-        held: BigInt(row.held),
-        weekAt: week_at ?? undefined,
-        premiumUsed: BigInt(row.premium_used),
-        premiumHeld: BigInt(row.premium_held),
-      })
-    }
-  }
-
-  reserve(orgId: string, allowance: Allowance, amount: Money, now: number): Funds | Exhausted {
-    const account = this.#current(orgId, now)
-    const exhausted = exhaustedPlan(account, allowance, amount, now)
-    if (exhausted) return exhausted
-    const funds = fundsOf(allowance)
-    this.#change(orgId, account, funds, amount, 0n, now)
-    return funds
-  }
-
-  release(orgId: string, funds: Funds, held: Money, cost: Money, now: number): number {
-    const account = this.#current(orgId, now)
-    this.#change(orgId, account, funds, -held, cost, now)
-    return bookedAt(account, now)
-  }
-
-  changed() {
-    return [...this.#changed].map(org_id => {
-      const account = this.#accounts.get(org_id)!
-      const [used, held] = [String(account.used), String(account.held)]
-      const [premium_used, premium_held] = [String(account.premiumUsed), String(account.premiumHeld)]
-      return {
-        org_id,
-        month_at: account.monthAt,
-        used,
-        held,
-        week_at: account.weekAt ?? null,
-        premium_used,
-        premium_held,
-      }
+function lockedPlans(rows: readonly PlanRow[]): TransactionPlans {
+  const accounts = new Map<string, PlanAccount>()
+  for (const { org_id, plan, since, overflow, month_at, week_at, ...row } of rows) {
+    accounts.set(org_id, {
+      plan,
+      since,
+      overflow,
+      monthAt: month_at,
+      used: BigInt(row.used),
+      held: BigInt(row.held),
+      weekAt: week_at ?? undefined,
+      premiumUsed: BigInt(row.premium_used),
+      premiumHeld: BigInt(row.premium_held),
     })
   }
-
-  #change(orgId: string, account: PlanAccount | undefined, funds: Funds, held: Money, cost: Money, now: number): void {
-    if (!account) return
-    this.#accounts.set(orgId, withUse(account, funds, held, cost, now))
-    this.#changed.add(orgId)
-  }
-
-  #current(orgId: string, now: number): PlanAccount | undefined {
-    const account = this.#accounts.get(orgId)
-    return account && currentPlan(account, now)
-  }
+  return new TransactionPlans(orgId => accounts.get(orgId))
 }
+
+const rowsOfPlans = (plans: TransactionPlans) =>
+  plans.changed().map(([org_id, account]) => ({
+    org_id,
+    month_at: account.monthAt,
+    used: String(account.used),
+    held: String(account.held),
+    week_at: account.weekAt ?? null,
+    premium_used: String(account.premiumUsed),
+    premium_held: String(account.premiumHeld),
+  }))
 
 class LockedCredits implements CreditAccounts {
   readonly #accounts = new Map<string, Credit>()

@@ -21,12 +21,11 @@ import { begunByHold, gone, nothingLeft, type OpenHold, Reservations } from '../
 import { type Bill, GRACE_MS, NOTHING, orphanRow, ownHold, recordSettlement } from '../rules/settlement.ts'
 import { Spool, type Spooled } from '../spool.ts'
 import type { JobLedger } from '../sql/jobs/table.ts'
+import { Budgets, Subscriptions } from './accounts.ts'
 import { Balances } from './balances.ts'
-import { Budgets } from './budgets.ts'
 import { type InstanceOptions, Instances } from './instances.ts'
 import type { Sqlite } from './open.ts'
 import { RequestLog } from './requests.ts'
-import { Subscriptions } from './subscriptions.ts'
 import type { Durability } from './write.ts'
 import type { Writer } from './writer.ts'
 
