@@ -1,7 +1,7 @@
 /** Rows of requests as the ledger's functions take them, and what a transaction of the node adds of them. */
 import type { Money } from '../../core/money.ts'
 import type { Funds, RequestRow } from '../../core/ports.ts'
-import { columnsOf, countedOf, type OrphanRow } from '../rules/request-rows.ts'
+import { type CountedRow, columnsOf, countedOf } from '../rules/request-rows.ts'
 import { billOf, chargedBy, type Payment } from '../rules/settlement.ts'
 import { addRow, type Counted, dimensionsOf, emptySum, type HourSum, savedBy } from '../rules/usage.ts'
 import type { Sql } from '../sql/sql.ts'
@@ -22,7 +22,7 @@ export const paymentOf = (funds: Funds, row: RequestRow): Payment => ({
   charged: chargedBy(billOf(funds, row)),
 })
 
-interface KnownRow extends OrphanRow {
+interface KnownRow extends CountedRow {
   readonly outcome: RequestRow['outcome']
 }
 

@@ -42,8 +42,8 @@ export const columnsOf = (row: RequestRow, { cost, funds, charged }: Payment) =>
   tags: row.tags ? JSON.stringify(row.tags) : null,
 })
 
-/** The columns of an orphan's row that its sums and its payment depend on. */
-export interface OrphanRow {
+/** The columns of a row that its sums and its payment depend on. */
+export interface CountedRow {
   readonly at: bigint
   readonly org_id: string
   readonly project_id: string
@@ -64,7 +64,7 @@ export interface OrphanRow {
 }
 
 /** Returns what an orphan's row added to its sums. */
-export const countedOf = (row: OrphanRow): Counted => ({
+export const countedOf = (row: CountedRow): Counted => ({
   at: Number(row.at),
   orgId: row.org_id,
   projectId: row.project_id,

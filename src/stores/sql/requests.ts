@@ -1,8 +1,9 @@
 /** Reads the rows of requests from the newest back, a bounded number at a time. */
-import type { Funds, RequestDetail, RequestFilter, RequestLogStore, RequestPage, RequestRow } from '../../core/ports.ts'
+import type { RequestDetail, RequestFilter, RequestLogStore, RequestPage, RequestRow } from '../../core/ports.ts'
 import type { Usage } from '../../core/usage.ts'
 import { stampOf } from '../../lib/id.ts'
-import { type Flag, first, type Sql } from './sql.ts'
+import type { CountedRow } from '../rules/request-rows.ts'
+import { type Flag, first, numberOf, type Sql } from './sql.ts'
 
 /**
  * Rows that one query looks at: some milliseconds of work. They are found by the primary key, which begins with the time,
@@ -40,37 +41,21 @@ const LABELED = `
 type Labeled = { readonly id: string; readonly passes: Flag }
 const ONE = 'SELECT * FROM requests WHERE id = $1'
 
-interface StoredRow {
+interface StoredRow extends CountedRow {
   readonly id: string
   readonly request_id: string
-  readonly at: bigint
-  readonly org_id: string
-  readonly project_id: string
-  readonly key_id: string
   readonly endpoint: string
   readonly requested_model: string
-  readonly model: string | null
-  readonly provider: string | null
-  readonly source: string | null
   readonly status: bigint
   readonly outcome: RequestRow['outcome']
   readonly error_code: string | null
   readonly streamed: Flag
-  readonly cached: Flag
   readonly attempts: bigint
   readonly duration_ms: bigint
   readonly ttft_ms: bigint | null
-  readonly prompt_tokens: bigint | null
-  readonly completion_tokens: bigint | null
-  readonly cache_read_tokens: bigint | null
   readonly cache_write_tokens: bigint | null
-  readonly reasoning_tokens: bigint | null
   readonly other_usage: string | null
   readonly estimated: Flag
-  readonly cost: bigint | null
-  readonly funds: Funds
-  readonly storage: bigint
-  readonly discount: bigint
   readonly tier: string | null
   readonly detail: string | null
   readonly end_user: string | null
@@ -124,8 +109,6 @@ const labelsOf = ({ endUser, tag }: RequestFilter): string[] => [
   ...(endUser === undefined ? [] : [`end_user=${endUser}`]),
   ...(tag === undefined ? [] : [`tag:${tag}`]),
 ]
-
-const numberOf = (value: bigint | null): number | null => (value === null ? null : Number(value))
 
 const shownOf = (row: StoredRow): RequestRow => ({
   id: row.id,

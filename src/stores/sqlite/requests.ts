@@ -2,7 +2,7 @@
 import type { Statement } from 'better-sqlite3'
 import type { Money } from '../../core/money.ts'
 import type { RequestRow } from '../../core/ports.ts'
-import { columnsOf, countedOf, type OrphanRow } from '../rules/request-rows.ts'
+import { type CountedRow, columnsOf, countedOf } from '../rules/request-rows.ts'
 import type { Payment } from '../rules/settlement.ts'
 import { addRow, type Counted, dimensionsOf, emptySum, type HourSum, MAX_BY_MODEL, placeOf } from '../rules/usage.ts'
 import type { Sqlite } from './open.ts'
@@ -32,7 +32,7 @@ type Taken = Payment & { readonly cost: Money }
 export class RequestLog implements Participant {
   readonly #insert: Statement
   readonly #outcome: Statement<[string], RequestRow['outcome']>
-  readonly #takeOrphan: Statement<[string], OrphanRow>
+  readonly #takeOrphan: Statement<[string], CountedRow>
   readonly #update: Statement
   readonly #upsert: Statement
   readonly #has: Statement<[...HourSum['dimensions']], number>
@@ -49,7 +49,7 @@ export class RequestLog implements Participant {
     )
     this.#outcome = db.prepare<[string], RequestRow['outcome']>('SELECT outcome FROM requests WHERE id = ?').pluck()
     this.#takeOrphan = db
-      .prepare<[string], OrphanRow>("DELETE FROM requests WHERE id = ? AND outcome = 'orphaned' RETURNING *")
+      .prepare<[string], CountedRow>("DELETE FROM requests WHERE id = ? AND outcome = 'orphaned' RETURNING *")
       .safeIntegers()
     const added = summed.map(name => `${name} = ${name} + `)
     this.#update = db.prepare(`
