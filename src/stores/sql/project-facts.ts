@@ -31,23 +31,7 @@ interface DiscountRow {
   model: string
   millionths: bigint
 }
-type ProjectFacts = Pick<
-  Principal,
-  | 'orgId'
-  | 'orgName'
-  | 'account'
-  | 'mode'
-  | 'archived'
-  | 'cacheTtlMs'
-  | 'passesParameters'
-  | 'cachesPrompts'
-  | 'responsesMs'
-  | 'contentMs'
-  | 'plan'
-  | 'discounts'
-  | 'retains'
-  | 'since'
->
+type ProjectFacts = ReturnType<typeof factsOf>
 
 const PROJECT = `
   SELECT projects.org_id, projects.archived_at, projects.cache_ttl_ms, projects.mode,
@@ -98,7 +82,8 @@ export class ProjectFactsReader {
 
 const noProjects = () => new LRUCache<string, ProjectFacts>(upTo(MAX_PROJECTS))
 
-const factsOf = (row: ProjectRow, discounts: readonly Discount[]): ProjectFacts => ({
+/** The part of a `Principal` that is its project's, and that of the organization. */
+const factsOf = (row: ProjectRow, discounts: readonly Discount[]) => ({
   orgId: row.org_id,
   orgName: row.organization,
   account: row.account,
