@@ -36,7 +36,7 @@ export function sqlAlerts(sql: Sql): AlertStore {
     SELECT id, kind, period, zone, amount, spent FROM budgets WHERE id IN (${elementsOf('CAST($1 AS text)')})`
   return {
     raise: ({ id, key, rule, orgId, at, endsAt, body }, event) =>
-      explained(
+      explained(() =>
         sql.transaction(async within => {
           await within.query(FREE, [key, at])
           const rows = await within.query(RAISE, [id, key, rule, orgId, at, endsAt ?? null, body])
@@ -47,14 +47,15 @@ export function sqlAlerts(sql: Sql): AlertStore {
       ),
 
     async find(id) {
-      const row = await explained(first<AlertRow>(sql, 'SELECT * FROM alerts WHERE id = $1', [id]))
+      const row = await explained(() => first<AlertRow>(sql, 'SELECT * FROM alerts WHERE id = $1', [id]))
       return row && alertOf(row)
     },
 
     async standing(orgId, limits): Promise<MoneyState> {
-      const rows = limits.length === 0 ? [] : await explained(sql.query<LimitRow>(limitsBy, [JSON.stringify(limits)]))
+      const rows =
+        limits.length === 0 ? [] : await explained(() => sql.query<LimitRow>(limitsBy, [JSON.stringify(limits)]))
       const text = 'SELECT balance, used FROM balances WHERE org_id = $1'
-      const credits = await explained(first<{ balance: bigint; used: bigint }>(sql, text, [orgId]))
+      const credits = await explained(() => first<{ balance: bigint; used: bigint }>(sql, text, [orgId]))
       return {
         limits: rows.map(({ id, kind, period, zone, amount, spent }) => {
           return { id, of: kind, limit: amount, period, zone, spent }
@@ -64,14 +65,14 @@ export function sqlAlerts(sql: Sql): AlertStore {
     },
 
     async callerOf(orgId, keyId) {
-      const row = await explained(first<CallerRow>(sql, CALLER, [orgId, keyId]))
+      const row = await explained(() => first<CallerRow>(sql, CALLER, [orgId, keyId]))
       const member = row?.member == null ? undefined : { id: row.member }
       return { orgName: row?.org_name ?? orgId, keyName: row?.key_name ?? keyId, member }
     },
 
     async prune(before, limit) {
-      if ((await explained(sql.query(OLD, [before, 1]))).length === 0) return 0
-      return explained(
+      if ((await explained(() => sql.query(OLD, [before, 1]))).length === 0) return 0
+      return explained(() =>
         sql.transaction(async within => {
           const old = await within.query<{ id: string }>(`${OLD} ${lockFree}`, [before, limit])
           for (const { id } of old) {

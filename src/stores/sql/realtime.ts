@@ -4,6 +4,7 @@ import { errors } from '../../lib/error.ts'
 import type { Keyring } from '../keyring.ts'
 import { MAX_SECRETS, newClientSecret, placeOfSession, SECRETS_FORGOTTEN, secretPrincipal } from '../rules/realtime.ts'
 import { openText, sealText } from '../sealing.ts'
+import { rejectingWith } from './explained.ts'
 import type { SqlKeys } from './keys.ts'
 import { first, type Sql } from './sql.ts'
 
@@ -23,6 +24,8 @@ const DELETE_BEYOND = `
   DELETE FROM realtime_secrets WHERE hash IN (
     SELECT hash FROM realtime_secrets WHERE key_id = $1 ORDER BY expires_at DESC, rowid DESC
     LIMIT ${SECRETS_FORGOTTEN} OFFSET ${MAX_SECRETS - 1})`
+
+const attempt = rejectingWith(errors.storeUnavailable)
 
 interface RealtimeOptions {
   readonly keyring: () => Keyring
@@ -70,13 +73,5 @@ export class SqlRealtimeSecrets implements RealtimeSecretStore {
 
   live(keyId: string): Promise<Principal | undefined> {
     return attempt(() => this.#keys.live(this.#sql, keyId))
-  }
-}
-
-async function attempt<T>(work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (cause) {
-    throw errors.storeUnavailable(cause)
   }
 }

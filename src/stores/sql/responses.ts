@@ -4,10 +4,13 @@ import type { ResponseOwner, ResponseRecord, ResponseShare, ResponseStore, Respo
 import { errors } from '../../lib/error.ts'
 import type { Keyring } from '../keyring.ts'
 import { PRUNED_RESPONSES, responseBytes, responsePlace } from '../rules/responses.ts'
+import { rejectingWith } from './explained.ts'
 import { first, type Sql, type SqlValue } from './sql.ts'
 
 /** Later than any response was made. */
 const LAST_MS = Number.MAX_SAFE_INTEGER
+
+const attempt = rejectingWith(errors.responsesUnavailable)
 
 interface ResponsesOptions {
   /** Opens the keyring when it is first needed. */
@@ -146,14 +149,6 @@ async function makeRoom(
     stored -= Number(oldest.bytes)
   }
   return stored <= most
-}
-
-async function attempt<T>(work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (cause) {
-    throw errors.responsesUnavailable(cause)
-  }
 }
 
 const lookup = (id: string, owner: ResponseOwner, since: number): readonly SqlValue[] => [

@@ -4,8 +4,11 @@ import { errors } from '../../lib/error.ts'
 import { shortId } from '../../lib/id.ts'
 import { MAX_SESSIONS, SESSIONS_FORGOTTEN } from '../rules/accounts.ts'
 import { newSecret } from '../secret.ts'
+import { rejectingWith } from './explained.ts'
 import { changeLimit, forgetLimits } from './limits.ts'
 import type { Sql } from './sql.ts'
+
+const attempt = rejectingWith(errors.storeUnavailable)
 
 /** No request that counts against a limit of the session runs. */
 const IDLE = 'NOT EXISTS (SELECT 1 FROM budgets WHERE subject = keys.id AND held > 0)'
@@ -52,12 +55,8 @@ export class SqlSessions implements SessionStore {
       if (limit !== undefined) await changeLimit(sql, 'session', id, { set: { amount: limit } }, now)
       return removed
     }
-    try {
-      const removed = await this.#sql.transaction(work)
-      for (const hash of removed) this.#forget(hash)
-    } catch (cause) {
-      throw errors.storeUnavailable(cause)
-    }
+    const removed = await attempt(() => this.#sql.transaction(work))
+    for (const hash of removed) this.#forget(hash)
     return { id, key }
   }
 }

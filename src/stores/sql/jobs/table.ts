@@ -50,11 +50,11 @@ export class JobTable {
   }
 
   query<Row>(text: string, values: readonly SqlValue[] = []): Promise<readonly Row[]> {
-    return explained(this.sql.query<Row>(text, values))
+    return explained(() => this.sql.query<Row>(text, values))
   }
 
   write<T>(durability: Durability, work: (within: JobTransaction) => Promise<T>): Promise<T> {
-    return explained(this.sql.transaction(sql => work(new JobTransaction(sql, this.#options)), durability))
+    return explained(() => this.sql.transaction(sql => work(new JobTransaction(sql, this.#options)), durability))
   }
 
   job = (row: JobRow): Job => jobOf(row, this.#options.keyring)
