@@ -54,27 +54,30 @@ const listOf = (table: string, isStale: string, bytes: string, id = 'id'): strin
 const updateOf = (table: string, columns: readonly string[], id = 'id'): string =>
   `UPDATE ${table} SET ${columns.map((column, at) => `${column} = $${at + 2}`).join(', ')} WHERE ${id} = $1`
 
-const providerKeyColumns = ['master_key', 'nonce', 'ciphertext']
-const providerKeys: SealedTable = {
-  kind: 'provider_keys',
-  versions: endsOf('provider_keys', 'master_key'),
-  list: listOf('provider_keys', 'master_key <> CAST($1 AS text)', 'octet_length(ciphertext)'),
-  find: 'SELECT id, org_id, provider, master_key, nonce, ciphertext FROM provider_keys WHERE id = $1',
-  update: updateOf('provider_keys', providerKeyColumns),
-  columns: providerKeyColumns,
-  reseal(row, keyring) {
-    const { id, org_id, provider } = row
-    const place = placeOfKey({ id: String(id), orgId: String(org_id), provider: String(provider) })
-    return resealRow(row, keyring, place)
-  },
-}
+/** Columns that name the place of a secret. */
+type Place = Readonly<Record<'id' | 'org_id' | 'provider', string>>
 
-function resealRow(row: SealedRow, keyring: Keyring, place: string): Resealed {
-  const sealed = resealed(keyring, sealedIn(row, 'nonce', 'ciphertext'), place)
-  if (!sealed) return UNREADABLE
-  const { version, nonce, ciphertext } = sealed
-  return { row: { master_key: version, nonce, ciphertext }, isReadable: true }
-}
+const SECRET_COLUMNS = ['master_key', 'nonce', 'ciphertext']
+/** A table whose rows each hold one secret, for the place that the columns `of` name. */
+const secretsOf = (kind: SealedKind, of: readonly string[], placeOf: (row: Place) => string): SealedTable => ({
+  kind,
+  versions: endsOf(kind, 'master_key'),
+  list: listOf(kind, 'master_key <> CAST($1 AS text)', 'octet_length(ciphertext)'),
+  find: `SELECT ${[...of, ...SECRET_COLUMNS].join(', ')} FROM ${kind} WHERE id = $1`,
+  update: updateOf(kind, SECRET_COLUMNS),
+  columns: SECRET_COLUMNS,
+  reseal(row, keyring) {
+    const sealed = resealed(keyring, sealedIn(row, 'nonce', 'ciphertext'), placeOf(row as Place))
+    if (!sealed) return UNREADABLE
+    const { version, nonce, ciphertext } = sealed
+    return { row: { master_key: version, nonce, ciphertext }, isReadable: true }
+  },
+})
+
+const providerKeys = secretsOf('provider_keys', ['id', 'org_id', 'provider'], ({ id, org_id: orgId, provider }) =>
+  placeOfKey({ id, orgId, provider }),
+)
+const contents = secretsOf('contents', ['id', 'org_id'], ({ id, org_id }) => contentPlace(org_id, id))
 
 const responseColumns = ['master_key', 'answer_nonce', 'answer', 'turn_nonce', 'turn']
 const responses: SealedTable = {
@@ -122,16 +125,6 @@ const jobs: SealedTable = {
   update: updateOf('jobs', jobColumns),
   columns: jobColumns,
   reseal: (row, keyring) => resealTexts(row, keyring, jobColumns, column => jobPlace(String(row.id), column)),
-}
-
-const contents: SealedTable = {
-  kind: 'contents',
-  versions: endsOf('contents', 'master_key'),
-  list: listOf('contents', 'master_key <> CAST($1 AS text)', 'octet_length(ciphertext)'),
-  find: 'SELECT id, org_id, master_key, nonce, ciphertext FROM contents WHERE id = $1',
-  update: updateOf('contents', providerKeyColumns),
-  columns: providerKeyColumns,
-  reseal: (row, keyring) => resealRow(row, keyring, contentPlace(String(row.org_id), String(row.id))),
 }
 
 /** All of them, in the order in which they are sealed anew. */
