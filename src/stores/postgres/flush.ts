@@ -1,6 +1,7 @@
 /** Waits for the disk after settlements, and reads in the same call what they are to tell. */
 import type { Hold } from '../../core/ports.ts'
 import type { LimitStanding, MoneyState } from '../../limits/alerts.ts'
+import { limitsIn } from '../rules/reservations.ts'
 import type { Sql, SqlValue } from '../sql/sql.ts'
 
 /** The end of a hold. */
@@ -26,7 +27,7 @@ export async function flush(sql: Sql, ends: readonly Telling[]): Promise<readonl
 export function askedOf(ends: readonly Telling[]): [limits: SqlValue, organizations: SqlValue] {
   const telling = ends.filter(({ tells }) => tells)
   if (telling.length === 0) return [null, null]
-  const limits = new Set(telling.flatMap(({ hold }) => limitsOf(hold)))
+  const limits = new Set(telling.flatMap(({ hold }) => limitsIn(hold.budgets)))
   const organizations = new Set(telling.map(({ hold }) => hold.orgId))
   return [JSON.stringify([...limits]), JSON.stringify([...organizations])]
 }
@@ -37,7 +38,7 @@ export function standingsOf(ends: readonly Telling[], told: Told | null): readon
   const { limits, credits } = told
   return ends.map(({ hold, tells }) => {
     if (!tells) return undefined
-    const own = limitsOf(hold)
+    const own = limitsIn(hold.budgets)
     const credit = credits?.find(one => one.org_id === hold.orgId)
     return {
       limits: (limits ?? [])
@@ -49,5 +50,3 @@ export function standingsOf(ends: readonly Telling[], told: Told | null): readon
     }
   })
 }
-
-const limitsOf = ({ budgets }: Hold): readonly string[] => (budgets === null ? [] : (JSON.parse(budgets) as string[]))

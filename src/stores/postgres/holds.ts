@@ -1,7 +1,7 @@
 /** Holds as transactions of a node open, extend and end them, by the rules that SQLite shares. */
 import type { Exhausted, Hold, HoldRequest, RequestRow } from '../../core/ports.ts'
 import { type HoldOfRequest, type Orphan, openHold } from '../rules/holds.ts'
-import { begunByHold, type OpenHold, Reservations } from '../rules/reservations.ts'
+import { begunByHold, limitsIn, limitsText, type OpenHold, Reservations } from '../rules/reservations.ts'
 import { isPlan, NOTHING, recordSettlement } from '../rules/settlement.ts'
 import type { Sql } from '../sql/sql.ts'
 import { type Entry, LockedAccounts } from './accounts.ts'
@@ -22,10 +22,6 @@ export interface End {
 
 /** Request of `extend`. */
 export type More = Pick<HoldRequest, 'principal' | 'amount' | 'allowance'>
-
-/** Ids of a hold's limits. */
-export const limitsOf = (budgets: string | null): readonly string[] =>
-  budgets === null ? [] : (JSON.parse(budgets) as string[])
 
 /** A row of `wanted_hold_v1`. `wanted` must have room, `amount` is held. */
 export const wantedRow = (
@@ -49,10 +45,6 @@ export const wantedRow = (
   is_open: principal.account === 'open',
   limits: principal.budgets.length > 0 ? principal.budgets.map(({ id }) => id) : null,
 })
-
-/** The ids of a request's limits as a hold keeps them. */
-export const countedOf = ({ budgets }: HoldRequest['principal']): string | null =>
-  budgets.length > 0 ? JSON.stringify(budgets.map(({ id }) => id)) : null
 
 /** Makes the limits of end users that are not there, and sets their amounts. */
 export async function beginLimits(sql: Sql, requests: readonly HoldRequest[]): Promise<void> {
@@ -83,8 +75,8 @@ export async function reserveAll(
     if ('exhausted' in reserved) return reserved
     const { amount, funds, refused, passed } = reserved
     rows.push(wantedRow(request, { amount, wanted: amount, funds }))
-    const { principal } = request
-    return { id: request.id, orgId: principal.orgId, amount, funds, budgets: countedOf(principal), refused, passed }
+    const { orgId, budgets } = request.principal
+    return { id: request.id, orgId, amount, funds, budgets: limitsText(budgets), refused, passed }
   })
   await accounts.write(sql, [], now)
   if (rows.length > 0) await sql.query('SELECT add_holds_v1($1, $2, $3)', [jsonOf(rows), owner, now])
@@ -99,7 +91,7 @@ export async function extendAll(
 ): Promise<({ readonly amount: bigint; readonly refused: Exhausted | undefined } | undefined)[]> {
   const open = wanted.flatMap(one => (one.open ? [{ open: one.open, more: one.more }] : []))
   const accounts = await LockedAccounts.lock(sql, {
-    limits: open.flatMap(one => limitsOf(one.open.budgets)),
+    limits: open.flatMap(one => limitsIn(one.open.budgets)),
     plans: open.filter(one => isPlan(one.open.funds)).map(one => one.open.org_id),
     credits: open.filter(one => one.open.funds !== 'byok').map(one => one.open.org_id),
   })
@@ -134,7 +126,7 @@ export async function endAll(sql: Sql, ends: readonly End[], now: number): Promi
   })
   await requests.write(sql, now)
   const accounts = await LockedAccounts.lock(sql, {
-    limits: ends.flatMap(({ open }) => limitsOf(open.budgets)),
+    limits: ends.flatMap(({ open }) => limitsIn(open.budgets)),
     plans: ends.filter(({ open }) => isPlan(open.funds)).map(({ open }) => open.orgId),
     credits: ends.map(({ open }) => open.orgId),
   })

@@ -9,7 +9,7 @@ import { errors } from '../../lib/error.ts'
 import type { MoneyState } from '../../limits/alerts.ts'
 import { written } from '../rules/holds.ts'
 import { JOBS_OWNER } from '../rules/jobs.ts'
-import { gone, nothingLeft } from '../rules/reservations.ts'
+import { gone, limitsText, nothingLeft } from '../rules/reservations.ts'
 import { isPlan } from '../rules/settlement.ts'
 import { Spool } from '../spool.ts'
 import type { JobLedger } from '../sql/jobs/table.ts'
@@ -19,7 +19,6 @@ import { Batches, type Outcome } from './batches.ts'
 import { askedOf, flush, standingsOf, type Telling, type Told } from './flush.ts'
 import {
   beginLimits,
-  countedOf,
   type End,
   endAll,
   endOf,
@@ -62,15 +61,42 @@ export class PostgresLedger implements Ledger {
   readonly #nodes: Nodes
   readonly #spool: Spool
   readonly #recovery: Recovery
-  readonly #plainHolds: Batches<HoldRequest, Hold | undefined>
-  readonly #holds: Batches<HoldRequest, Hold | Exhausted>
-  readonly #extensions: Batches<Extending, Hold>
-  readonly #plainEnds: Batches<Settling, Settled | undefined>
-  readonly #ends: Batches<Settling, Settled>
-  readonly #plainVoids: Batches<string, boolean>
-  readonly #voids: Batches<string, void>
-  readonly #checkpoints: Batches<readonly [Hold, Progress], void>
-  readonly #records: Batches<RequestRow, void>
+  readonly #plainHolds = new Batches<HoldRequest, Hold | undefined>(
+    ({ id }) => id,
+    some => this.#holdPlain(some),
+  )
+  readonly #holds = new Batches<HoldRequest, Hold | Exhausted>(
+    ({ id }) => id,
+    some => this.#hold(some),
+  )
+  readonly #extensions = new Batches<Extending, Hold>(
+    ({ hold }) => hold.id,
+    some => this.#extend(some),
+  )
+  readonly #plainEnds = new Batches<Settling, Settled | undefined>(
+    ({ row }) => row.id,
+    some => this.#settlePlain(some),
+  )
+  readonly #ends = new Batches<Settling, Settled>(
+    ({ row }) => row.id,
+    some => this.#settle(some),
+  )
+  readonly #plainVoids = new Batches<string, boolean>(
+    id => id,
+    some => this.#voidPlain(some),
+  )
+  readonly #voids = new Batches<string, void>(
+    id => id,
+    some => this.#void(some),
+  )
+  readonly #checkpoints = new Batches<readonly [Hold, Progress], void>(
+    ([hold]) => hold.id,
+    some => this.#checkpoint(some),
+  )
+  readonly #records = new Batches<RequestRow, void>(
+    row => row.id,
+    some => this.#record(some),
+  )
 
   private constructor(pool: pg.Pool, options: LedgerOptions) {
     this.#sql = new PostgresSql(pool)
@@ -80,42 +106,6 @@ export class PostgresLedger implements Ledger {
     const { warn } = options
     const parts = { sql: this.#sql, nodes: this.#nodes, spool: this.#spool, now: (sql: Sql) => this.#now(sql), warn }
     this.#recovery = new Recovery(parts)
-    this.#plainHolds = new Batches(
-      ({ id }) => id,
-      some => this.#holdPlain(some),
-    )
-    this.#holds = new Batches(
-      ({ id }) => id,
-      some => this.#hold(some),
-    )
-    this.#extensions = new Batches(
-      ({ hold }) => hold.id,
-      some => this.#extend(some),
-    )
-    this.#plainEnds = new Batches(
-      ({ row }) => row.id,
-      some => this.#settlePlain(some),
-    )
-    this.#ends = new Batches(
-      ({ row }) => row.id,
-      some => this.#settle(some),
-    )
-    this.#plainVoids = new Batches(
-      id => id,
-      some => this.#voidPlain(some),
-    )
-    this.#voids = new Batches(
-      id => id,
-      some => this.#void(some),
-    )
-    this.#checkpoints = new Batches(
-      ([hold]) => hold.id,
-      some => this.#checkpoint(some),
-    )
-    this.#records = new Batches(
-      row => row.id,
-      some => this.#record(some),
-    )
   }
 
   /** Enters this node. `pool` has two connections: for holds, and for their ends. */
@@ -233,7 +223,7 @@ export class PostgresLedger implements Ledger {
       if (!held.has(n)) return { value: undefined }
       const { amount, funds } = plain[n]!
       const { orgId } = principal
-      return { value: { id, orgId, amount, funds, budgets: countedOf(principal), refused: undefined } }
+      return { value: { id, orgId, amount, funds, budgets: limitsText(principal.budgets), refused: undefined } }
     })
   }
 

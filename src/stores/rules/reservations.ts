@@ -34,7 +34,16 @@ export interface PlanAccounts {
   release(orgId: string, funds: Funds, held: Money, cost: Money, now: number): number
 }
 
-/** A hold as of its end. `budgets` is a JSON array of ids; null for none. */
+const NO_LIMITS: readonly string[] = []
+
+/** The ids of limits as a hold keeps them: a JSON array; null for none. */
+export const limitsText = (budgets: readonly Budget[]): string | null =>
+  budgets.length > 0 ? JSON.stringify(budgets.map(({ id }) => id)) : null
+/** Reads what `limitsText` has written. */
+export const limitsIn = (budgets: string | null): readonly string[] =>
+  budgets === null ? NO_LIMITS : (JSON.parse(budgets) as string[])
+
+/** A hold as of its end. `budgets` is in the format of `limitsText`. */
 export type OpenHold = Pick<Hold, 'orgId' | 'amount' | 'funds' | 'budgets'>
 
 /** The amount held, and its source. */
@@ -45,8 +54,6 @@ interface Reserved {
   readonly refused: Exhausted | undefined
   readonly passed?: readonly Exhausted[] | undefined
 }
-
-const NO_LIMITS: readonly string[] = []
 
 type Wanted = Pick<HoldRequest, 'principal' | 'amount' | 'allowance'>
 
@@ -88,7 +95,7 @@ export class Reservations {
 
   /** Extends a hold from the source that pays for it. No limit that does not refuse ends an answer. */
   extend({ funds, budgets }: Pick<OpenHold, 'funds' | 'budgets'>, wanted: Wanted, now: number): Reserved | Exhausted {
-    const limits = budgets === null ? [] : (JSON.parse(budgets) as string[])
+    const limits = limitsIn(budgets)
     this.#passed = undefined
     return this.#most(wanted, wanted.amount, 1n, amount => this.#take(wanted, amount, limits, funds, now, true))
   }
@@ -97,7 +104,7 @@ export class Reservations {
   release({ orgId, amount, funds, budgets }: OpenHold, { cost, charge, planned }: Bill, now: number): number {
     if (funds === 'credits') this.#credits.release(orgId, amount, charge)
     else if (charge > 0n) this.#credits.release(orgId, 0n, charge)
-    if (budgets !== null) this.#budgets.release(JSON.parse(budgets) as string[], amount, cost, now)
+    if (budgets !== null) this.#budgets.release(limitsIn(budgets), amount, cost, now)
     return isPlan(funds) ? this.#plans.release(orgId, funds, amount, planned, now) : now
   }
 

@@ -17,7 +17,15 @@ import {
   written,
 } from '../rules/holds.ts'
 import { JOBS_OWNER } from '../rules/jobs.ts'
-import { begunByHold, gone, nothingLeft, type OpenHold, Reservations } from '../rules/reservations.ts'
+import {
+  begunByHold,
+  gone,
+  limitsIn,
+  limitsText,
+  nothingLeft,
+  type OpenHold,
+  Reservations,
+} from '../rules/reservations.ts'
 import { type Bill, GRACE_MS, NOTHING, orphanRow, ownHold, recordSettlement } from '../rules/settlement.ts'
 import { Spool, type Spooled } from '../spool.ts'
 import type { JobLedger } from '../sql/jobs/table.ts'
@@ -109,7 +117,7 @@ export class SqliteLedger implements Ledger {
     const reserved = this.#reservations.reserve(holdRequest, now)
     if ('exhausted' in reserved) return reserved
     const { amount, funds, refused, passed } = reserved
-    const counted = budgets.length > 0 ? JSON.stringify(budgets.map(budget => budget.id)) : null
+    const counted = limitsText(budgets)
     this.#insertHold.run(
       id,
       orgId,
@@ -160,9 +168,7 @@ export class SqliteLedger implements Ledger {
       this.#settleHold(hold, row)
       if (!tells) return undefined
       this.#balances.tell(hold.orgId)
-      return hold.budgets === null
-        ? []
-        : this.#budgets.standing(JSON.parse(hold.budgets) as string[], this.#options.now())
+      return this.#budgets.standing(limitsIn(hold.budgets), this.#options.now())
     })
     return limits && { limits, credits: this.#balances.known(hold.orgId) }
   }
