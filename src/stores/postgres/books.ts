@@ -1,8 +1,8 @@
 /** Compares what the database holds several times: rows, hourly sums, ledger, holds, balances, plans, limits, jobs. */
 import type pg from 'pg'
-import { JOBS_OWNER } from '../rules/jobs.ts'
 import { differences, limitDifference } from '../rules/usage.ts'
 import { DAILY, HOURLY_OF_DAYS } from '../sql/days.ts'
+import { ODD_JOBS } from '../sql/odd-jobs.ts'
 import { connected } from './migrate.ts'
 
 /** SQL: sums of each source of truth by organization, under the names of `differences`. */
@@ -32,19 +32,6 @@ const LIMITS = `
   SELECT id, held::text, coalesce(sum, 0)::text AS open FROM budgets LEFT JOIN opened USING (id)
   WHERE held <> coalesce(sum, 0)`
 
-/** A running job has one hold of its amount; an ended one has none and is charged its cost at most once. */
-const JOBS = `
-  SELECT 'job ' || jobs.id || ': '
-    || CASE WHEN completed_at IS NULL THEN 'no hold of its amount' ELSE 'a hold though it has ended' END AS difference
-  FROM jobs LEFT JOIN holds ON holds.id = hold_id
-  WHERE CASE WHEN completed_at IS NULL
-    THEN holds.amount IS DISTINCT FROM jobs.amount OR (state <> 'creating' AND holds.owner <> '${JOBS_OWNER}')
-    ELSE holds.id IS NOT NULL END
-  UNION ALL
-  SELECT 'job ' || jobs.id || ': charged ' || -ledger.amount || ', though it cost ' || coalesce(cost, 0)
-  FROM jobs JOIN ledger ON ledger.request_id = log_id AND ledger.kind = 'charge'
-  WHERE jobs.funds = 'credits' AND -ledger.amount < coalesce(cost, 0)`
-
 /** Returns one sentence for each difference, all as of one moment. Rejects with a StoreError. */
 export const checkBooks = (url: string): Promise<string[]> =>
   connected(url, async client => {
@@ -66,7 +53,7 @@ export async function differencesIn(client: pg.Client): Promise<string[]> {
     }
   }
   const limits = await client.query<{ id: string; held: string; open: string }>(LIMITS)
-  const jobs = await client.query<{ difference: string }>(JOBS)
+  const jobs = await client.query<{ difference: string }>(ODD_JOBS)
   return [
     ...differences(organizations),
     ...limits.rows.map(({ id, held, open }) => limitDifference(id, BigInt(held), BigInt(open))),

@@ -1,8 +1,8 @@
 /** The consistency of rows, sums, ledger and balances. */
 import { setImmediate as turn } from 'node:timers/promises'
-import { JOBS_OWNER } from '../rules/jobs.ts'
 import { differences, limitDifference } from '../rules/usage.ts'
 import { DAILY, HOURLY_OF_DAYS } from '../sql/days.ts'
+import { ODD_JOBS } from '../sql/odd-jobs.ts'
 import { Database, type Sqlite } from './driver.ts'
 
 /** Sums of each source of truth by organization: names of the sums, and the rows. */
@@ -43,17 +43,6 @@ interface LimitRow {
   open: bigint
 }
 
-/** A running job has one hold of its amount; an ended one has none and is charged its cost at most once. */
-const JOBS = `
-  SELECT 'job ' || jobs.id || ': ' || iif(completed_at IS NULL, 'no hold of its amount', 'a hold though it has ended')
-  FROM jobs LEFT JOIN holds ON holds.id = hold_id
-  WHERE iif(completed_at IS NULL,
-    holds.amount IS NOT jobs.amount OR (state <> 'creating' AND holds.owner <> '${JOBS_OWNER}'), holds.id IS NOT NULL)
-  UNION ALL
-  SELECT 'job ' || jobs.id || ': charged ' || -ledger.amount || ', though it cost ' || coalesce(cost, 0)
-  FROM jobs JOIN ledger ON ledger.request_id = log_id AND ledger.kind = 'charge'
-  WHERE jobs.funds = 'credits' AND -ledger.amount < coalesce(cost, 0)`
-
 /** Compares rows, sums, ledger and balances. Reads every row, yielding to the event loop; concurrent writes are not seen. */
 export async function checkBooks(database: Sqlite): Promise<string[]> {
   const { name, memory } = database
@@ -80,7 +69,7 @@ async function differencesIn(db: Sqlite): Promise<string[]> {
   for (const { id, held, open } of db.prepare<[], LimitRow>(LIMITS).safeIntegers().iterate()) {
     found.push(limitDifference(id, held, open))
   }
-  found.push(...db.prepare<[], string>(JOBS).pluck().all())
+  found.push(...db.prepare<[], string>(ODD_JOBS).pluck().all())
   return found
 }
 
