@@ -2,15 +2,27 @@
 
 import type { ChatRequest, ContentPart } from '../../core/chat-request.ts'
 import { type Requirement, takes } from '../../core/operation.ts'
-import { serviceTier } from '../service-tier.ts'
+import { serviceTier, supports } from '../requirements.ts'
 
 const holds = (type: ContentPart['type']) => (request: ChatRequest) =>
   request.messages.some(({ content }) => Array.isArray(content) && content.some(part => part.type === type))
+
+const holdsTools = ({ tools }: ChatRequest) =>
+  tools?.some(({ type }) => type === 'function' || type === 'custom') === true
+const holdsCustomTools = ({ tools }: ChatRequest) => tools?.some(({ type }) => type === 'custom') === true
+const asksSearch = ({ web_search, tools }: ChatRequest) =>
+  web_search === true || tools?.some(({ type }) => type === 'web_search') === true
+const asksSchema = ({ response_format: format }: ChatRequest) => format?.type === 'json_schema'
+const asksParallelCalls = ({ parallel_tool_calls: calls }: ChatRequest) => calls === true
 
 const effortOf = (request: ChatRequest) => request.reasoning?.effort ?? request.reasoning_effort
 
 const asksReasoning = (request: ChatRequest) =>
   (effortOf(request) ?? 'none') !== 'none' || request.reasoning?.max_tokens != null
+
+const isLenient = (request: ChatRequest) => request.lenient_reasoning === true
+
+const SOFT = { soft: true } as const
 
 /** Each is checked in this order; the first that no mapping meets names the error's `param`. */
 export const requirements: readonly Requirement<ChatRequest>[] = [
@@ -20,56 +32,25 @@ export const requirements: readonly Requirement<ChatRequest>[] = [
     needed: holds('image_url'),
     met: ({ supports, wires }) => supports.has('vision') || wires.get('chat')?.bridged === true,
   },
-  {
-    param: 'messages',
-    what: 'audio input',
-    needed: holds('input_audio'),
-    met: mapping => mapping.supports.has('audio_input'),
-  },
-  {
-    param: 'messages',
-    what: 'file input',
-    needed: holds('file'),
-    met: mapping => mapping.supports.has('file_input'),
-  },
-  {
-    param: 'tools',
-    what: 'tools',
-    needed: request => request.tools?.some(({ type }) => type === 'function' || type === 'custom') === true,
-    met: mapping => mapping.supports.has('tools'),
-  },
+  supports('messages', 'audio input', 'audio_input', holds('input_audio')),
+  supports('messages', 'file input', 'file_input', holds('file')),
+  supports('tools', 'tools', 'tools', holdsTools),
   {
     param: 'tools',
     what: 'tools of type "custom"',
     offers: () => ['tools of type "function"'],
-    needed: request => request.tools?.some(({ type }) => type === 'custom') === true,
+    needed: holdsCustomTools,
     met: mapping => mapping.wires.get('chat')?.customTools === true,
   },
-  {
-    param: 'tools',
-    what: 'web search',
-    needed: request => request.web_search === true || request.tools?.some(tool => tool.type === 'web_search') === true,
-    met: mapping => mapping.supports.has('web_search'),
-  },
+  supports('tools', 'web search', 'web_search', asksSearch),
   {
     param: 'response_format',
     what: 'JSON output',
     needed: request => request.response_format != null && request.response_format.type !== 'text',
     met: mapping => mapping.supports.has('structured_outputs') || mapping.supports.has('json_output'),
   },
-  {
-    param: 'reasoning_effort',
-    what: 'reasoning',
-    needed: request => !request.lenient_reasoning && asksReasoning(request),
-    met: mapping => mapping.supports.has('reasoning'),
-  },
-  {
-    param: 'reasoning_effort',
-    what: 'reasoning',
-    soft: true,
-    needed: request => request.lenient_reasoning === true && asksReasoning(request),
-    met: mapping => mapping.supports.has('reasoning'),
-  },
+  supports('reasoning_effort', 'reasoning', 'reasoning', one => asksReasoning(one) && !isLenient(one)),
+  supports('reasoning_effort', 'reasoning', 'reasoning', one => asksReasoning(one) && isLenient(one), SOFT),
   {
     param: 'reasoning.mode',
     what: 'this reasoning mode',
@@ -77,14 +58,10 @@ export const requirements: readonly Requirement<ChatRequest>[] = [
     offers: ({ reasoningModes }) => reasoningModes,
     met: (mapping, request) => mapping.reasoningModes.includes(request.reasoning!.mode!),
   },
-  {
-    param: 'verbosity',
-    what: 'verbosity',
+  supports('verbosity', 'verbosity', 'verbosity', ({ verbosity }) => verbosity != null, {
     // Some clients send it unasked.
     advice: 'Leave it out, or add "verbosity" to "supports" of the model in the manifest of its provider.',
-    needed: request => request.verbosity != null,
-    met: mapping => mapping.supports.has('verbosity'),
-  },
+  }),
   serviceTier,
   {
     param: 'n',
@@ -107,20 +84,8 @@ export const requirements: readonly Requirement<ChatRequest>[] = [
     needed: request => request.max_tokens != null,
     met: ({ maxOutput = Infinity }, request) => request.max_tokens! <= maxOutput,
   },
-  {
-    param: 'stream',
-    what: 'streaming',
-    soft: true,
-    needed: request => request.stream === true,
-    met: mapping => mapping.supports.has('streaming'),
-  },
-  {
-    param: 'response_format',
-    what: 'structured outputs',
-    soft: true,
-    needed: request => request.response_format?.type === 'json_schema',
-    met: mapping => mapping.supports.has('structured_outputs'),
-  },
+  supports('stream', 'streaming', 'streaming', ({ stream }) => stream === true, SOFT),
+  supports('response_format', 'structured outputs', 'structured_outputs', asksSchema, SOFT),
   {
     param: 'tool_choice',
     what: 'this choice of tools',
@@ -128,13 +93,7 @@ export const requirements: readonly Requirement<ChatRequest>[] = [
     needed: ({ tool_choice: choice }) => choice != null && choice !== 'auto' && choice !== 'none',
     met: mapping => takes(mapping, 'tool_choice'),
   },
-  {
-    param: 'parallel_tool_calls',
-    what: 'parallel tool calls',
-    soft: true,
-    needed: request => request.parallel_tool_calls === true,
-    met: mapping => mapping.supports.has('parallel_tool_calls'),
-  },
+  supports('parallel_tool_calls', 'parallel tool calls', 'parallel_tool_calls', asksParallelCalls, SOFT),
   {
     param: 'reasoning_effort',
     what: 'this reasoning effort',
@@ -143,11 +102,5 @@ export const requirements: readonly Requirement<ChatRequest>[] = [
     met: ({ reasoningEfforts }, request) =>
       reasoningEfforts.length === 0 || reasoningEfforts.includes(effortOf(request)!),
   },
-  {
-    param: 'effort',
-    what: 'effort',
-    soft: true,
-    needed: request => request.effort != null,
-    met: mapping => mapping.supports.has('effort'),
-  },
+  supports('effort', 'effort', 'effort', ({ effort }) => effort != null, SOFT),
 ]

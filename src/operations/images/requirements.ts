@@ -2,7 +2,7 @@
 
 import type { Requirement } from '../../core/operation.ts'
 import type { Mapping } from '../../core/translator.ts'
-import { serviceTier } from '../service-tier.ts'
+import { serviceTier, supports } from '../requirements.ts'
 import { type ImageEditRequest, type ImageRequest, MAX_IMAGES } from './request.ts'
 
 type Op = 'images' | 'image_edits'
@@ -39,13 +39,7 @@ function common(op: Op): Requirement<ImageRequest>[] {
         carries(mapping, 'output_format') && carries(mapping, `output_format:${request.output_format}`),
     },
     serviceTier,
-    {
-      param: 'stream',
-      what: 'streaming',
-      soft: true,
-      needed: request => request.stream,
-      met: mapping => mapping.supports.has('streaming'),
-    },
+    supports('stream', 'streaming', 'streaming', request => request.stream, { soft: true }),
   ]
 }
 

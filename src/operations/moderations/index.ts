@@ -1,6 +1,7 @@
 /** Moderations: `POST /v1/moderations` (docs/contract.md#moderations). */
 import { type Operation, type Requirement, SimulatedError, type Simulation } from '../../core/operation.ts'
 import { textSize } from '../../core/usage.ts'
+import { supports } from '../requirements.ts'
 import { categories, isParts, type ModerationRequest, resultsWanted } from './request.ts'
 
 const MAX_DEMO_INPUTS = 256
@@ -32,12 +33,12 @@ function resultOf(text: string): object {
 }
 
 const requirements: readonly Requirement<ModerationRequest>[] = [
-  {
-    param: 'input',
-    what: 'image input',
-    needed: ({ input }) => isParts(input) && input.some(({ type }) => type === 'image_url'),
-    met: mapping => mapping.supports.has('vision'),
-  },
+  supports(
+    'input',
+    'image input',
+    'vision',
+    ({ input }) => isParts(input) && input.some(({ type }) => type === 'image_url'),
+  ),
 ]
 
 /** Priced by prompt tokens or by the request. */

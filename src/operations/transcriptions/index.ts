@@ -6,6 +6,7 @@ import { estimateTokens, TOKEN_BYTES, textSize } from '../../core/usage.ts'
 import { mediaSeconds } from '../../media/length.ts'
 import { MEDIA_BUDGET, type MediaFile, PiecedFile } from '../../media/source.ts'
 import { transcriptUsage } from '../../metering/audio.ts'
+import { supports } from '../requirements.ts'
 import { likelySeconds, needsSpeakers, needsTimes, type TranscriptionRequest, unmeasuredSeconds } from './request.ts'
 
 const DEMO_BYTES_PER_SECOND = 8000
@@ -29,6 +30,8 @@ const demo: Readonly<Record<string, Simulation>> = {
   '/audio/translations': simulate,
 }
 
+const SPEAKERS = 'telling speakers apart'
+
 type Name = 'transcriptions' | 'translations'
 
 const requirements = (name: Name): readonly Requirement<TranscriptionRequest>[] => {
@@ -41,18 +44,8 @@ const requirements = (name: Name): readonly Requirement<TranscriptionRequest>[] 
       needed: needsTimes,
       met: isTimed,
     },
-    {
-      param: 'response_format',
-      what: 'telling speakers apart',
-      needed: request => needsSpeakers(request) && !request.diarize,
-      met: mapping => mapping.supports.has('diarization'),
-    },
-    {
-      param: 'diarize',
-      what: 'telling speakers apart',
-      needed: request => request.diarize,
-      met: mapping => mapping.supports.has('diarization'),
-    },
+    supports('response_format', SPEAKERS, 'diarization', one => needsSpeakers(one) && !one.diarize),
+    supports('diarize', SPEAKERS, 'diarization', ({ diarize }) => diarize),
     {
       param: 'file',
       what: 'so large a file',

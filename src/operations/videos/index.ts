@@ -1,17 +1,10 @@
 /** Videos: `POST /v1/videos`. */
 import type { Operation, Requirement } from '../../core/operation.ts'
-import type { Capability } from '../../core/provider-settings.ts'
 import type { Mapping } from '../../core/translator.ts'
+import { supports } from '../requirements.ts'
 import { demo } from './demo.ts'
 import { expectedUsage, videoJob, videoTerms } from './job.ts'
 import { secondsFor, type VideoRequest } from './request.ts'
-
-const supports = (
-  param: keyof VideoRequest,
-  what: string,
-  capability: Capability,
-  needed: (request: VideoRequest) => boolean,
-): Requirement<VideoRequest> => ({ param, what, needed, met: mapping => mapping.supports.has(capability) })
 
 /** A route is explained for requests that hold nothing but a model. */
 const has = (list: readonly unknown[] | undefined): boolean => list !== undefined && list.length > 0
