@@ -397,7 +397,7 @@ t.test('nothing between client and provider wire names a vendor', async t => {
 
 /** Lines that a folder may have. A commit that raises a number says why. */
 const lineBudgets: Readonly<Record<string, number>> = {
-  admin: 3030,
+  admin: 3020,
   alerts: 450,
   app: 3010,
   cli: 6215,

@@ -1,7 +1,7 @@
 /** Schemas and conversions for arguments of several commands. */
 
 import { formatMoney, type Money, parseMoney } from '../core/money.ts'
-import type { LimitChange, LimitInput, LimitRecord, Page } from '../core/ports.ts'
+import type { LimitChange, LimitInput, LimitRecord, NameStore, Page } from '../core/ports.ts'
 import { s } from '../core/schema.ts'
 import { errors } from '../lib/error.ts'
 import { periods } from '../lib/period.ts'
@@ -40,6 +40,18 @@ export const member = shell(
   '<member>: address or id of the member',
   s.string({ minLength: 1, description: 'the address or the id of a member' }),
 )
+/** Ids of what a command is restricted to. Rejects for an unknown name: an empty answer would look like no records. */
+export async function scopeOf(
+  given: { readonly [K in 'organization' | 'project' | 'key']?: string | undefined },
+  names: NameStore,
+): Promise<{ readonly [K in 'orgId' | 'projectId' | 'keyId']?: string }> {
+  const { organization, project, key } = given
+  return {
+    ...(organization !== undefined && { orgId: await names.organization(organization) }),
+    ...(project !== undefined && { projectId: await names.project(project) }),
+    ...(key !== undefined && { keyId: await names.key(key) }),
+  }
+}
 /** The id of an API key of any status. */
 export const keyId = shell(
   '--key <id>: id of the key',

@@ -3,7 +3,7 @@ import { formatMoney } from '../../core/money.ts'
 import type { Job, JobStore } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
 import { errors } from '../../lib/error.ts'
-import { ofOrganization, ofProject } from '../arguments.ts'
+import { ofOrganization, ofProject, scopeOf } from '../arguments.ts'
 import { type CommandTable, command, shell } from '../command.ts'
 import { facts, rows } from '../table.ts'
 
@@ -58,11 +58,8 @@ const counts = (all: Readonly<Record<string, number>>): string =>
 export const jobCommands: CommandTable = {
   'videos.list': command(
     s.object({ organization: ofOrganization, project: ofProject, limit }),
-    async ({ organization, project, limit = DEFAULT_JOBS }, { jobs, names }) => {
-      const orgId = organization === undefined ? undefined : await names.organization(organization)
-      const projectId = project === undefined ? undefined : await names.project(project)
-      return (await jobs.list({ orgId, projectId }, VIDEO, { limit })).map(shownJob)
-    },
+    async ({ limit = DEFAULT_JOBS, ...scope }, { jobs, names }) =>
+      (await jobs.list(await scopeOf(scope, names), VIDEO, { limit })).map(shownJob),
     'list videos, newest first',
     showJobs,
   ),

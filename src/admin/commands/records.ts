@@ -1,13 +1,12 @@
 /** Usage, and the audit log. */
 import { formatMoney } from '../../core/money.ts'
-import { type AuditEntry, type UsageGroup, type UsageQuery, type UsageTotals, usageGroups } from '../../core/ports.ts'
+import { type AuditEntry, type UsageGroup, type UsageTotals, usageGroups } from '../../core/ports.ts'
 import { type Schema, s } from '../../core/schema.ts'
 import { errors } from '../../lib/error.ts'
 import { maskAll } from '../../secrets/known.ts'
 import { mapText } from '../../secrets/map-text.ts'
-import { keyId, organization, partArguments, partOf, project } from '../arguments.ts'
+import { keyId, organization, partArguments, partOf, project, scopeOf } from '../arguments.ts'
 import { type CommandTable, command, option } from '../command.ts'
-import type { AdminContext } from '../context.ts'
 import { facts, rows, table } from '../table.ts'
 
 const DAY_MS = 86_400_000
@@ -37,21 +36,6 @@ const usageGroup = s.either(
   s.enum(...usageGroups),
   s.string({ pattern: '^tag:.{1,64}$', description: 'tag:KEY' }),
 ) as Schema<UsageGroup>
-
-interface Scope {
-  organization?: string | undefined
-  project?: string | undefined
-  key?: string | undefined
-}
-
-/** Throws for an unknown organization, project or key: an empty answer would look like no usage. */
-async function scopeOf({ organization, project, key }: Scope, { names }: AdminContext): Promise<Partial<UsageQuery>> {
-  return {
-    ...(organization !== undefined && { orgId: await names.organization(organization) }),
-    ...(project !== undefined && { projectId: await names.project(project) }),
-    ...(key !== undefined && { keyId: await names.key(key) }),
-  }
-}
 
 const shownTotals = <T extends UsageTotals>(totals: T) => ({
   ...totals,
@@ -102,7 +86,7 @@ export const usageCommands: CommandTable = {
     }),
     async ({ from, to, groupBy, limit, offset, ...scope }, context): Promise<Usage> => {
       const { first, last } = period(from, to)
-      const query = { ...(await scopeOf(scope, context)), from: first, to: last + DAY_MS }
+      const query = { ...(await scopeOf(scope, context.names)), from: first, to: last + DAY_MS }
       const result = { from: isoDay(first), to: isoDay(last), totals: shownTotals(await context.usage.totals(query)) }
       if (!groupBy) return result
       const groups = await context.usage.breakdown(query, groupBy, ...partOf({ limit, offset }))

@@ -3,7 +3,7 @@ import { formatMoney, parseMoney } from '../../core/money.ts'
 import type { AttemptRecord, RequestRow } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
 import { errors } from '../../lib/error.ts'
-import { amount, durationOf, keyId, organization, project } from '../arguments.ts'
+import { amount, durationOf, keyId, organization, project, scopeOf } from '../arguments.ts'
 import { type CommandTable, command, option, shell } from '../command.ts'
 import { facts, rows as tableOf } from '../table.ts'
 
@@ -93,11 +93,9 @@ export const requestCommands: CommandTable = {
       limit: s.optional(s.integer({ minimum: 1, maximum: MAX_ROWS, description: `a count from 1 to ${MAX_ROWS}` })),
     }),
     async (args, { requests, names }) => {
-      const { organization, project, key, model, provider, status, error, slower, dearer, since, tag, endUser } = args
+      const { model, provider, status, error, slower, dearer, since, tag, endUser } = args
       const filter = {
-        orgId: organization === undefined ? undefined : await names.organization(organization),
-        projectId: project === undefined ? undefined : await names.project(project),
-        keyId: key === undefined ? undefined : await names.key(key),
+        ...(await scopeOf(args, names)),
         ...{ model, provider, status, errorCode: error, tag, endUser, endedSince: args.endedSince },
         slower: slower === undefined ? undefined : millisecondsOf(slower),
         dearer: dearer === undefined ? undefined : parseMoney(dearer),
