@@ -400,7 +400,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   admin: 3020,
   alerts: 450,
   app: 3010,
-  cli: 6215,
+  cli: 6185,
   codecs: 10_840,
   compat: 750,
   config: 5480,

@@ -2,6 +2,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { commands } from '../admin/commands/index.ts'
 import type { JsonSchema } from '../core/schema.ts'
+import type { Admin } from './admin.ts'
 import { type Arguments, inputs } from './inputs.ts'
 import type { Open, Session } from './session.ts'
 
@@ -143,10 +144,6 @@ export function whole(text: string, minimum: 0 | 1): number {
 
 const RECORDS_PER_PART = 500
 
-interface Named {
-  readonly id?: string
-  readonly clientId?: string
-}
 interface Grouped {
   readonly groups?: readonly unknown[]
 }
@@ -154,12 +151,7 @@ interface Grouped {
 /** The whole result: joins lists that the admin listener answers in parts, by id or by offset. */
 async function fetchAll({ admin }: Session, called: string, args: Arguments): Promise<unknown> {
   const { after, offset } = schemaOf(called).properties
-  if (after) {
-    const idOf = (last?: Named) => last?.id ?? last?.clientId
-    return joinParts<Named>(found =>
-      admin.command(called, { ...args, after: idOf(found.at(-1)), limit: RECORDS_PER_PART }),
-    )
-  }
+  if (after) return listAll(admin, called, args)
   if (!offset) return admin.command(called, args)
   let whole: Grouped | undefined
   const list = await joinParts(async found => {
@@ -175,6 +167,13 @@ async function fetchAll({ admin }: Session, called: string, args: Arguments): Pr
 }
 
 const isList = (part: readonly unknown[] | Grouped): part is readonly unknown[] => Array.isArray(part)
+
+/** All records of a list that is read by id. */
+export const listAll = <T>(admin: Admin, called: string, args: Arguments = {}): Promise<T[]> =>
+  joinParts<T>(found => {
+    const last = found.at(-1) as { readonly id?: string; readonly clientId?: string } | undefined
+    return admin.command(called, { ...args, after: last?.id ?? last?.clientId, limit: RECORDS_PER_PART })
+  })
 
 /** All records of a list; `ask` resolves with the part after those found. */
 async function joinParts<T>(ask: (found: readonly T[]) => Promise<readonly T[]>, found: T[] = []): Promise<T[]> {

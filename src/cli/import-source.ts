@@ -59,7 +59,8 @@ export async function readSection(source: string, io: Io): Promise<Section> {
   throw new Failure(`${source} holds no settings`)
 }
 
-async function readSource(path: string): Promise<string> {
+/** The text of a file. */
+export async function readSource(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
   } catch (thrown) {

@@ -26,19 +26,8 @@ const families: readonly (string | Add)[] = [
   ...['orgs', 'projects', 'members', 'keys', 'oauth', 'credits', 'plans', 'status', 'nodes', addOperation],
   ...['providers', 'models.list', addModelsCheck, addModelsSync, 'models.custom', 'explain'],
   ...['provider-keys', 'iam', 'compliance', 'route', 'videos', 'jobs', 'usage', addRequests, 'audit'],
-  ...[
-    addChat,
-    addLaunch,
-    addImport,
-    addImage,
-    addSpeak,
-    addTranscribe,
-    addVideo,
-    addCompletion,
-    addStores,
-    addCopy,
-    addDoctor,
-  ],
+  ...[addChat, addLaunch, addImport, addImage, addSpeak, addTranscribe, addVideo],
+  ...[addCompletion, addStores, addCopy, addDoctor],
 ]
 
 /** All commands, on this terminal. */

@@ -1,8 +1,8 @@
 /** Reads the keys of LiteLLM: the answers of `/key/list`, or an export of its table as JSON or CSV. */
-import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { download, parseUrl } from '../http.ts'
-import { errorCode, Failure, type Io } from '../io.ts'
+import { readSource } from '../import-source.ts'
+import { Failure, type Io } from '../io.ts'
 import { isSection, listOf, type Section, sectionOf } from './sections.ts'
 
 const KEYS_PER_PAGE = 100
@@ -18,13 +18,7 @@ export interface Accounts {
 /** Reads a file or an address. `variable` names the variable that holds the admin key of an address. */
 export async function readKeys(source: string, variable: string | undefined, io: Io): Promise<Accounts> {
   if (/^https?:\/\//i.test(source)) return readPages(parseUrl(source, 'http://litellm:4000'), variable, io)
-  const path = resolve(io.cwd, source)
-  let text: string
-  try {
-    text = await readFile(path, 'utf8')
-  } catch (thrown) {
-    throw new Failure(`${path} cannot be read: ${errorCode(thrown) ?? 'unknown error'}`)
-  }
+  const text = await readSource(resolve(io.cwd, source))
   const trimmed = text.replace(/^\uFEFF/, '').trim()
   const found = /^[[{]/.test(trimmed) ? fromJson(trimmed, source) : fromCsv(trimmed)
   const { keys } = found

@@ -1,6 +1,7 @@
 /** Keys of LiteLLM as commands for a running gateway. */
 import { createHash } from 'node:crypto'
 import type { Admin } from '../admin.ts'
+import { listAll } from '../commands.ts'
 import { Failure } from '../io.ts'
 import type { Accounts } from './key-source.ts'
 import type { Report } from './report.ts'
@@ -265,7 +266,7 @@ interface Member {
 /** Makes what is missing: organizations, projects, members and keys. A second run makes nothing. */
 export async function importKeys(keys: readonly Imported[], admin: Admin): Promise<Outcome> {
   const projects = new Map<string, Map<string, string>>()
-  const organizations = new Set((await all<Named>(admin, 'orgs.list')).map(({ name }) => name))
+  const organizations = new Set((await listAll<Named>(admin, 'orgs.list')).map(({ name }) => name))
   const members: Members = new Map()
   const outcome = { made: 0, found: 0 }
   for (const { organization, project, projectArgs, member, memberArgs } of keys) {
@@ -275,7 +276,7 @@ export async function importKeys(keys: readonly Imported[], admin: Admin): Promi
     }
     let known = projects.get(organization)
     if (!known) {
-      const listed = await all<Named & { readonly id: string }>(admin, 'projects.list', { organization })
+      const listed = await listAll<Named & { readonly id: string }>(admin, 'projects.list', { organization })
       known = new Map(listed.map(({ name, id }) => [name, id]))
       projects.set(organization, known)
     }
@@ -317,7 +318,7 @@ async function joinMember(
 ) {
   let known = members.get(organization)
   if (!known) {
-    const listed = await all<Member>(admin, 'members.list', { organization })
+    const listed = await listAll<Member>(admin, 'members.list', { organization })
     known = new Map(listed.map(one => [one.email.toLowerCase(), one.projects]))
     members.set(organization, known)
   }
@@ -327,17 +328,4 @@ async function joinMember(
   if (projects) await admin.command('members.update', { organization, member: email, projects: more })
   else await admin.command('members.add', { organization, email, role: 'developer', projects: more, ...args })
   known.set(email.toLowerCase(), more)
-}
-
-const RECORDS_PER_PART = 500
-
-/** All parts of a list. */
-async function all<T extends object>(admin: Admin, name: string, args: Section = {}): Promise<T[]> {
-  const found: T[] = []
-  for (;;) {
-    const last = found.at(-1) as { id?: string } | undefined
-    const part = await admin.command<T[]>(name, { ...args, limit: RECORDS_PER_PART, ...(last && { after: last.id }) })
-    found.push(...part)
-    if (part.length < RECORDS_PER_PART) return found
-  }
 }
