@@ -9,7 +9,7 @@ import {
   type Target,
   type WireRequest,
 } from '../../src/plugin.ts'
-import { nonObjectInstruction, nonObjectSchema } from '../shared/any-json.ts'
+import { formatInstruction, nonObjectInstruction, nonObjectSchema } from '../shared/any-json.ts'
 import { historyOf } from './history.ts'
 import { toolsOf } from './tools.ts'
 
@@ -22,9 +22,11 @@ export const MAX_STOPS = 5
  */
 export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean): WireRequest {
   const thinking = thinkingOf(request, target.mapping)
-  const format = formatOf(request)
-  const tools = toolsOf(request, format !== undefined)
-  const instruction = nonObjectInstruction(request)
+  const asksFormat = formatInstruction(request) !== undefined
+  const tools = toolsOf(request, asksFormat)
+  // The wire accepts no answer format beside tools: an instruction replaces it.
+  const format = tools.tools === undefined ? formatOf(request) : undefined
+  const instruction = tools.tools === undefined ? nonObjectInstruction(request) : formatInstruction(request)
   const asked: Message[] = instruction ? [{ role: 'system', content: instruction }] : []
   const { messages, documents } = historyOf([...asked, ...request.messages], target, {
     // The wire accepts no answer format beside documents, so documents then move into the messages.

@@ -7,19 +7,13 @@ type FunctionTool = Extract<Tool, { type: 'function' }>
 
 /**
  * `tools`, `tool_choice` and `strict_tools`, which applies to all tools at once. A tool is forced by offering no other.
- * `formatted`: the answer must have a format, which the wire accepts only without tools.
+ * `formatted`: the answer has a format, which the wire accepts only without tools. Tools that may not be called are left out.
  */
 export function toolsOf(request: Readonly<ChatRequest>, formatted: boolean): Json {
   let tools = (request.tools ?? []).filter((tool): tool is FunctionTool => tool.type === 'function')
   const { tool_choice: choice } = request
   if (tools.length === 0) return {}
-  if (formatted) {
-    if (choice === 'none') return {}
-    throw errors.combination(
-      'This provider does not take response_format together with tools. Leave out one of them, or set tool_choice to "none".',
-      'response_format',
-    )
-  }
+  if (formatted && choice === 'none') return {}
   const named = typeof choice === 'object' && choice?.type === 'function' ? choice.function.name : undefined
   if (named !== undefined) {
     tools = tools.filter(tool => tool.function.name === named)

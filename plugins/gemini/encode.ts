@@ -5,12 +5,11 @@ import {
   type Json,
   type Mapping,
   pathSegment,
-  schemaInstruction,
   type Target,
   type WireRequest,
   wellFormed,
 } from '../../src/plugin.ts'
-import { ANY_JSON } from '../shared/any-json.ts'
+import { formatInstruction } from '../shared/any-json.ts'
 import type { Surface } from './surface.ts'
 import { takesLevels, thinkingOf } from './thinking.ts'
 import { toolsOf } from './tools.ts'
@@ -71,7 +70,7 @@ export function settingsOf(
 ): Settings {
   // Models before the third generation accept no answer format beside tools: an instruction replaces it.
   const isFormatless = !takesLevels(mapping) && toolsOf(request, mapping, surface).tools !== undefined
-  const instruction = isFormatless ? instructionOf(request.response_format) : undefined
+  const instruction = isFormatless ? formatInstruction(request) : undefined
   const generationConfig = { ...samplingOf(request, stream), ...outputOf(request, mapping, instruction === undefined) }
   const { body: extras, headers } = surface.extras(request)
   const method = stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
@@ -105,11 +104,6 @@ function candidatesOf(n: number, stream: boolean): number {
     throw errors.combination('This provider streams one choice only; leave out n, or stream.', 'n')
   }
   return n
-}
-
-function instructionOf(format: ChatRequest['response_format']): string | undefined {
-  if (format?.type === 'json_schema') return schemaInstruction(format.json_schema.schema)
-  return format?.type === 'json_object' ? ANY_JSON : undefined
 }
 
 /** The answer format, and the thinking before it. */

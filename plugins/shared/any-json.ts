@@ -4,6 +4,12 @@ import { type ChatRequest, type Json, schemaInstruction, textOf } from '../../sr
 /** The instruction for models that no format tells. */
 export const ANY_JSON = 'Respond with one JSON object and nothing else.'
 
+/** The instruction in place of an answer format; undefined for text. */
+export function formatInstruction({ response_format: format }: Readonly<ChatRequest>): string | undefined {
+  if (format?.type === 'json_schema') return schemaInstruction(format.json_schema.schema)
+  return format?.type === 'json_object' ? ANY_JSON : undefined
+}
+
 /** Whether the instruction is missing on wires that refuse the format without the word (R16). */
 export const lacksWord = ({ response_format: format, messages }: Readonly<ChatRequest>): boolean =>
   format?.type === 'json_object' && !messages.some(({ content }) => /json/i.test(textOf(content)))
