@@ -309,6 +309,8 @@ t.test('providers that turn reasoning on and off by a field of their own get tha
     ['alibaba/qwen-plus', { reasoning_effort: 'none' }, { enable_thinking: false }],
     ['alibaba/qwen-plus', { reasoning: { max_tokens: 100 } }, { enable_thinking: true, thinking_budget: 100 }],
     ['moonshot/kimi-k2.6', { reasoning_effort: 'none' }, { thinking: { type: 'disabled' } }],
+    ['zai/glm-5', { reasoning_effort: 'none' }, { thinking: { type: 'disabled' } }],
+    ['zai/glm-4.6', { reasoning_effort: 'low' }, { thinking: { type: 'enabled' } }],
     ['moonshot/kimi-k3', { reasoning_effort: 'low' }, { reasoning_effort: 'low' }],
   ]
   for (const [name, request, sent] of rows) {
