@@ -86,17 +86,22 @@ export function plan(query: RoutingQuery, options: PlanOptions, requested = requ
   if (offered.length === 0) throw unserved(query.snapshot, request.model, reference, op, dateOf(today))
 
   const wished = preferred(query, offered)
-  const { mappings, error } = capable(permitted(query, wished, request.model), operation, request, {
-    promptTokens: () => query.promptTokens,
-    reachable: mapping =>
-      credentialsFor(query, mapping.provider).some(list => targets(mapping, op, list).some(isPayable)),
-  })
+  const allowed = permitted(query, wished, request.model)
+  const reachable = (mapping: Mapping) =>
+    credentialsFor(query, mapping.provider).some(list => targets(mapping, op, list).some(isPayable))
+  const circumstances = { promptTokens: () => query.promptTokens, reachable }
+  const { mappings, error } = capable(allowed, operation, request, circumstances)
   if (error) throw error
   const live: Target[] = []
   for (const mapping of mappings) {
     for (const credentials of credentialsFor(query, mapping.provider)) live.push(...targets(mapping, op, credentials))
   }
-  if (live.length === 0) throw unreachable(query, mappings, wished.length < offered.length)
+  if (live.length === 0) {
+    // An offer with a credential may lack what the request needs.
+    const { error } = capable(allowed.filter(reachable), operation, request, circumstances)
+    const { remedy } = uncredentialed(query, mappings, request.model)
+    throw error?.with({ remedy }) ?? unreachable(query, mappings, wished.length < offered.length)
+  }
   const payable = live.filter(isPayable)
   if (payable.length === 0) throw errors.unpriced(live[0]!.mapping.model.id, live[0]!.provider.id)
   return {

@@ -85,17 +85,11 @@ export function uncredentialed({ principal }: Payer, offers: readonly Mapping[],
   if (principal?.mode === 'api-keys') {
     return errors.noProviderKey(model, [...new Set(offers.map(({ provider }) => provider.id))])
   }
-  const named = [...new Set(offers.flatMap(({ provider }) => keyOf(provider)))]
+  const named = [...new Set(offers.flatMap(({ provider }) => provider.variables?.secret?.join(' and ') || []))]
   const some =
     named.length > MAX_LISTED_CREDENTIALS
       ? [...named.slice(0, MAX_LISTED_CREDENTIALS), 'another one of its providers']
       : named
   const remedy = some.length > 0 ? `Set ${anyOf(some)} and restart the gateway.` : undefined
   return errors.modelNotAvailable(model, 'no provider of it has a credential', remedy)
-}
-
-/** Names the variable that an operator would set for a provider; empty without one. */
-function keyOf({ variables }: Provider): readonly string[] {
-  const names = variables?.secret ?? []
-  return names.length > 0 ? [names.join(' and ')] : []
 }

@@ -25,7 +25,8 @@ export function capable(
     if ((row.soft && left.length < 2) || !row.needed(request)) continue
     const able = left.filter(mapping => row.met(mapping, request, promptTokens))
     if (row.soft ? able.some(reachable) : able.length > 0) left = able
-    else if (!row.soft) return { mappings: able, error: unsupported(mappings, row, rows, request, promptTokens) }
+    else if (!row.soft && mappings.length > 0)
+      return { mappings: able, error: unsupported(mappings, row, rows, request, promptTokens) }
   }
   return { mappings: left }
 }

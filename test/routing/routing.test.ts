@@ -302,6 +302,7 @@ t.test('a mapping that cannot serve a request has a reason', async t => {
       ],
     },
     poor: { offers: [[poor]] },
+    split: { offers: [[acme], [poor, { supports: new Set(['verbosity']) }]] },
     dear: { offers: [[acme, { price: undefined, unpriced: 'refuse' }]] },
     embed: { offers: [[provider('mute', { wires: new Map() })]] },
   })
@@ -322,6 +323,8 @@ t.test('a mapping that cannot serve a request has a reason', async t => {
     [{ model: 'embed' }, 400, 'model_not_supported', 'model', /"embed" is not served on this endpoint/],
     [{ model: 'acme/m', routing: 'price' }, 400, 'unsupported_parameter_combination', 'routing', /prefixed/],
     [{ model: 'm', verbosity: 'low' }, 400, 'model_not_supported', 'verbosity', /verbosity/],
+    [{ model: 'split', verbosity: 'low' }, 400, 'model_not_supported', 'verbosity', /"split" supports verbosity/],
+    [{ model: 'poor', verbosity: 'low' }, 400, 'model_not_supported', 'verbosity', /"poor" supports verbosity/],
     [{ model: 'auto' }, 404, 'model_not_available', 'model', /auto/],
   ]
   for (const [request, status, code, param, said] of rows) {
