@@ -311,6 +311,8 @@ t.test('providers that turn reasoning on and off by a field of their own get tha
     ['moonshot/kimi-k2.6', { reasoning_effort: 'none' }, { thinking: { type: 'disabled' } }],
     ['zai/glm-5', { reasoning_effort: 'none' }, { thinking: { type: 'disabled' } }],
     ['zai/glm-4.6', { reasoning_effort: 'low' }, { thinking: { type: 'enabled' } }],
+    ['minimax/minimax-m3', { reasoning_effort: 'none' }, { thinking: { type: 'disabled' } }],
+    ['minimax/minimax-m3', { reasoning_effort: 'low' }, { thinking: { type: 'adaptive' } }],
     ['moonshot/kimi-k3', { reasoning_effort: 'low' }, { reasoning_effort: 'low' }],
   ]
   for (const [name, request, sent] of rows) {
