@@ -7,7 +7,8 @@ import type { FilterFactory } from '../core/filter.ts'
 import { labelsOf, seriesOf } from '../core/offer.ts'
 import type { Op, Ops } from '../core/ops.ts'
 import type { Reply } from '../core/reply.ts'
-import type { Target } from '../core/translator.ts'
+import type { Mapping, Target } from '../core/translator.ts'
+import { MAX_OUTPUT_TOKENS } from '../core/usage.ts'
 import { asError, type GatewayError } from '../lib/error.ts'
 import { upTo } from '../lib/up-to.ts'
 import { TokenBucket } from '../limits/rate.ts'
@@ -80,8 +81,8 @@ export const route: FilterFactory<Settings> = {
         countRunning(step, 1)
         let use: CredentialUse | undefined
         try {
-          const { credential } = step.target
-          if (credential?.limits) use = await takeFrom(credential, tokensOf(ex, query), services.counters)
+          const { credential, mapping } = step.target
+          if (credential?.limits) use = await takeFrom(credential, tokensOf(ex, query, mapping), services.counters)
           const reply = await next()
           if (use) uses.set(ex, use)
           health.answered(step, query)
@@ -178,10 +179,10 @@ const isOfCredential = ({ status, code }: GatewayError): boolean => status === 4
 
 /** Reserved for an answer whose caller sets no limit. */
 const USUAL_OUTPUT_TOKENS = 4096
-/** Estimates the tokens of prompt and answer. */
-function tokensOf({ operation, request }: Exchange, { promptTokens }: ExchangeQuery): number {
-  const bound = operation.output?.(request!)
-  return promptTokens + (bound ? bound.choices * (bound.limit ?? USUAL_OUTPUT_TOKENS) : 0)
+/** Estimates the tokens of prompt and answer, at most those that the model can write. */
+function tokensOf({ operation, request }: Exchange, { promptTokens }: ExchangeQuery, { maxOutput }: Mapping): number {
+  const { choices = 0, limit = USUAL_OUTPUT_TOKENS } = operation.output?.(request!) ?? {}
+  return promptTokens + choices * Math.min(limit, maxOutput ?? MAX_OUTPUT_TOKENS)
 }
 
 /** Undefined where no virtual model changes the request, else the request for each target. */

@@ -24,9 +24,16 @@ const whole = JSON.stringify({
   usage,
 })
 
-/** A provider that refuses a credential with the status in its name, wherever the credential stands. */
+/**
+ * A provider that refuses a credential with the status in its name, wherever the credential stands. It answers a prompt
+ * "Wait" when the test calls what `waiting` resolves with.
+ */
 async function startProvider(scope: Test) {
   const used: string[] = []
+  let wait: (answer: () => void) => void
+  const waiting = new Promise<() => void>(resolve => {
+    wait = resolve
+  })
   const server = createServer((request, response) => {
     let body = ''
     request.setEncoding('utf8').on('data', (text: string) => {
@@ -45,12 +52,13 @@ async function startProvider(scope: Test) {
         ...(status === 429 && { 'retry-after': '600' }),
       })
       if (status !== 200) response.end(JSON.stringify({ error: { message: `No: ${secret}`, type: 'refused' } }))
+      else if (body.includes('"Wait"')) wait(() => response.end(whole))
       else response.end(isStream ? streamed : whole)
     })
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   scope.teardown(() => void server.close())
-  return { used, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1` }
+  return { used, waiting, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1` }
 }
 
 const schemes: Record<string, Tree> = {
@@ -141,6 +149,14 @@ t.test('a refused credential is put aside, and another one serves the same reque
     const body = { model: 'metered', max_tokens: 2 ** 40, messages: [{ role: 'user', content: 'Hi' }] }
     t.equal((await gateway.chat(body)).status, 200, 'a limit of tokens holds whatever a request asks for')
   }
+
+  const longest = { model: 'metered', max_tokens: 2 ** 40 }
+  const slow = gateway.chat({ ...longest, messages: [{ role: 'user', content: 'Wait' }] })
+  const goOn = await provider.waiting
+  const beside = await gateway.chat({ ...longest, messages: [{ role: 'user', content: 'Hi' }] })
+  t.equal(beside.status, 200, 'a request reserves no more tokens than its model can write')
+  goOn()
+  t.equal((await slow).status, 200)
 
   const own = await command<{ id: string }>('orgs.create', { name: 'own' })
   const project = await command<{ id: string }>('projects.create', {
