@@ -121,6 +121,29 @@ t.test('what a refused request has taken of other limits is free again', async t
   t.match(await enter({ orgId: 'o3' }), { status: 429, message: /3 requests per minute/ })
 })
 
+/** The model "m", which writes 100 tokens at most, by one of its names. */
+const namedAs = (requestedModel: string) => {
+  const reference = { kind: 'model', model: { maxOutput: 100 } }
+  return { requested: { reference, requestedId: 'm', requestedModel } } as unknown as NamedModel
+}
+
+t.test('a limit of a model counts it under each of its names, with the tokens that it can write', async t => {
+  const { enter } = make([
+    { match: { model: 'm' }, rpm: 3, otpm: 1000 },
+    { match: { model: 'alias' }, rpm: 2 },
+  ])
+  const ask = async (name: string) => {
+    const { ex } = await enter({}, exchange({ principal, request: { model: name, messages: [], max_tokens: 100_000 } }))
+    return passedOf(ex)!
+      .check([namedAs(name)])
+      .then(() => 200)
+      .catch((thrown: GatewayError) => thrown.message.replace(/ is reached.*/, ''))
+  }
+  for (const name of ['alias', 'alias', 'm-2026-01:nitro']) t.equal(await ask(name), 200, name)
+  t.equal(await ask('m'), 'The limit of 3 requests per minute (rpm) of model "m"')
+  t.equal(await ask('m-2026-01'), 'The limit of 3 requests per minute (rpm) of model "m"')
+})
+
 t.test('what a limit of the model or the end user refuses counts nowhere', async t => {
   const { enter, leave } = make([{ match: { end_user: '*' }, rpm: 1 }], undefined, 3)
   const ask = async (endUser: string) => {
@@ -128,9 +151,8 @@ t.test('what a limit of the model or the end user refuses counts nowhere', async
     ex.caller.labels = { endUser, tags: new Map() }
     const entered = await enter({}, ex)
     if (entered.status !== 200) return entered.message
-    const named = { query: { catalog: { models: new Map() } }, requested: { requestedModel: 'm' } }
     const refused = await passedOf(ex)!
-      .check([named as unknown as NamedModel])
+      .check([namedAs('m')])
       .catch((thrown: GatewayError) => thrown.message)
     await leave(ex)
     return refused ?? 200

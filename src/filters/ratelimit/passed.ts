@@ -241,13 +241,13 @@ export class PassedLimits {
   }
 
   /** Estimates the tokens of prompt and answer, at most those that the model can write. */
-  #estimate({ requested, query, changed }: NamedModel): Units {
+  #estimate({ requested: { reference }, changed }: NamedModel): Units {
     const { operation, prompt, request, endpoint } = this.#ex
     if (!operation || endpoint.counts) return ONE
     const input = prompt.usage.prompt ?? 0
     const bound = operation.output?.((changed ?? request!) as Ops[Op])
     if (!bound) return unitsOf(input, 0)
-    const most = query.catalog.models.get(withoutSuffix(requested.requestedModel).name)?.maxOutput ?? MAX_OUTPUT_TOKENS
+    const most = (reference.kind === 'model' && reference.model.maxOutput) || MAX_OUTPUT_TOKENS
     return unitsOf(input, bound.choices * Math.min(bound.limit ?? USUAL_OUTPUT_TOKENS, most))
   }
 }
@@ -266,13 +266,14 @@ export class PartTokens {
 
 const usedUnits = ({ prompt = 0, completion = 0 }: Usage): Units => unitsOf(prompt, completion)
 
-/** Canonical names first, then those of virtual models, then what the request says. */
+/** Canonical names first, then as they were named, then those of virtual models, then what the request says. */
 function namesOf(named: readonly NamedModel[], written: string): readonly string[] {
-  const canonical = named.map(({ requested }) => withoutSuffix(requested.requestedModel).name)
+  const canonical = named.map(({ requested }) => requested.requestedId)
+  const plain = named.map(({ requested }) => withoutSuffix(requested.requestedModel).name)
   const virtual = named.flatMap(({ virtual, through = [] }) =>
     virtual === undefined ? [] : [withoutSuffix(virtual).name, ...through],
   )
-  return [...new Set([...canonical, ...virtual, written])]
+  return [...new Set([...canonical, ...plain, ...virtual, written])]
 }
 
 /** The 429 says which limit it is, whose, and when to come again. */
