@@ -502,7 +502,8 @@ export function limitContract(t: Test, make: MakeSubject): void {
     const session = (await find(secret))!
     t.match(session, {
       keyId: made.id,
-      keyName: 'Ada',
+      keyName: 'k',
+      endUser: 'Ada',
       kind: 'session',
       member: key.member,
       access: true,

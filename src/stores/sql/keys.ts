@@ -23,6 +23,7 @@ interface KeyRow {
   parent_id: string | null
   models: string | null
   name: string
+  key_name: string
   kind: Principal['kind']
   expires_at: bigint | null
   project_id: string
@@ -43,7 +44,7 @@ interface TokenRow {
  * earlier end since. The casts: of a query with joins, SQLite 3.54 makes a new plan for each value of a bare parameter.
  */
 const KEY = `
-  SELECT keys.id, keys.parent_id, keys.models, keys.name, keys.kind,
+  SELECT keys.id, keys.parent_id, keys.models, keys.name, COALESCE(parents.name, keys.name) AS key_name, keys.kind,
     CASE WHEN keys.expires_at IS NULL OR parents.expires_at < keys.expires_at THEN parents.expires_at
       ELSE keys.expires_at END AS expires_at,
     keys.project_id, keys.created_by,
@@ -211,7 +212,7 @@ export class SqlKeys implements KeyStore {
     const subjects = [parentId ?? id, memberId, row.project_id, project.orgId] as const
     return {
       keyId: parentId ?? id,
-      keyName: row.name,
+      keyName: row.key_name,
       kind: row.kind,
       projectId: row.project_id,
       ...project,
