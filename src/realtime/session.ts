@@ -25,6 +25,7 @@ const LINGER_MS = 10_000
 /** Milliseconds to wait when the gateway stops: half of the gateway's own wait. */
 const DRAIN_LINGER_MS = 5_000
 const PING_MS = 15_000
+const CLOSED = 'it has closed the connection'
 /** Ticks from one checkpoint of a running response to the next. */
 const TICKS_PER_NOTE = 2
 
@@ -132,7 +133,7 @@ export class Session {
       {
         failed,
         take: message => events.take(message).finally(() => this.#stopWaiting()),
-        closed: () => this.#providerClosed(),
+        closed: code => this.#providerClosed(code),
         stalled: () => this.#upstreamFailed('it takes nothing of what is sent to it'),
         flooded: () => this.#upstreamFailed('it sends too many pings, pongs or empty messages'),
       },
@@ -272,9 +273,12 @@ export class Session {
     this.#resolveIfClosed()
   }
 
-  #providerClosed(): void {
+  #providerClosed(code: number): void {
     this.#providerOpen = false
-    if (!this.#ending) this.#upstreamFailed('it has closed the connection')
+    // Providers end sessions that have lasted as long as theirs may (OpenAI: 60 minutes).
+    if (code === GOING_AWAY)
+      this.#end(NORMAL, 'session_expired', 'The provider has ended the session. Open another one.')
+    else if (!this.#ending) this.#upstreamFailed(CLOSED)
     this.#providerDone?.()
     this.#resolveIfClosed()
   }
@@ -325,6 +329,7 @@ export class Session {
   }
 
   async #finish(): Promise<void> {
+    const gone = this.#providerOpen ? undefined : errors.invalidAnswer(CLOSED)
     if (this.#isProviderBusy && this.#providerOpen && !this.failure) {
       if (this.#responses.isRunning) this.#provider.send(JSON.stringify({ type: 'response.cancel' }))
       await new Promise<void>(resolve => {
@@ -336,7 +341,8 @@ export class Session {
     }
     this.#provider.stop()
     if (this.#providerOpen) this.#provider.socket.close(NORMAL, '')
-    await this.#responses.abandon(this.failure ? 'error' : 'aborted', this.failure ?? errors.aborted())
+    const failure = this.failure ?? gone
+    await this.#responses.abandon(failure ? 'error' : 'aborted', failure ?? errors.aborted())
   }
 
   #resolveIfClosed(): void {

@@ -545,6 +545,31 @@ t.test('a transcript that its provider has begun is charged once, although its c
   }
 })
 
+t.test('a provider that ends a session after the longest time has not failed', async t => {
+  const rows: [says: string, events: object[], settled: object[]][] = [
+    ['between responses', [created('r1'), done('r1', 10, 5)], [{ id: 'r1', outcome: 'ok', cost: 15 }]],
+    ['before any output', [created('r1')], []],
+    [
+      'within a response',
+      [created('r1'), { type: 'response.output_text.delta', delta: 'Hello you' }],
+      [{ id: 'r1', outcome: 'error', estimated: true }],
+    ],
+  ]
+  for (const [says, events, settled] of rows) {
+    const { session, client, provider, charges } = await opened()
+    client.message({ type: 'response.create' })
+    await settle()
+    for (const event of events) provider.message(event)
+    await settle()
+    provider.left(1001)
+    await session.ended
+    t.strictSame([client.types().at(-1), client.closes], ['error session_expired', [1000]], says)
+    t.equal(session.failure, undefined, says)
+    t.match(charges.settled, settled, says)
+    t.strictSame([charges.settled.length, charges.held], [settled.length, 0], says)
+  }
+})
+
 t.test('a commit that its provider refuses is awaited no longer', async t => {
   const commit = { type: 'input_audio_buffer.commit', event_id: 'mine' }
   const rows: [says: string, error: (id: unknown) => object, of: string | null][] = [
