@@ -118,6 +118,32 @@ t.test('a session ignores what is no event, and a path without sessions opens no
   t.equal(await closed, 1009)
 })
 
+t.test('a session transcribes committed audio', async t => {
+  const socket = demo.connect('/v1/realtime?intent=transcription')!
+  const got: Record<string, unknown>[] = []
+  const nothing = () => undefined
+  socket.open({
+    message: text => void got.push(JSON.parse(text!) as Record<string, unknown>),
+    ...{ pinged: nothing, pong: nothing, read: nothing, drained: nothing, closed: nothing },
+  })
+  const transcription = { model: 'demo-transcribe' }
+  const update = { type: 'session.update', session: { type: 'transcription', audio: { input: { transcription } } } }
+  const second = { type: 'input_audio_buffer.append', audio: Buffer.alloc(48_000).toString('base64') }
+  const commit = { type: 'input_audio_buffer.commit' }
+  for (const event of [commit, update, second, commit]) socket.send(JSON.stringify(event))
+  while (got.at(-1)?.type !== 'conversation.item.input_audio_transcription.completed') {
+    await new Promise(resolve => setImmediate(resolve))
+  }
+  const committed = got.filter(({ type }) => type === 'input_audio_buffer.committed')
+  t.equal(committed.length, 2)
+  t.match(got.at(-1), {
+    item_id: committed[1]!.item_id,
+    transcript: '1.0 seconds of audio',
+    usage: { type: 'duration', seconds: 1 },
+  })
+  socket.close(1000, '')
+})
+
 t.test('a session ends where its events are not taken, or what it gets cannot be answered', async t => {
   const rows: [says: string, text: string, times: number, code: number][] = [
     ['unread events', JSON.stringify({ type: 'session.update', session: { x: 'x'.repeat(1_000_000) } }), 5, 1009],

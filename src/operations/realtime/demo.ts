@@ -6,7 +6,7 @@ import { isObject, type Json, listIn, objectIn } from '../../json/json.ts'
 /** 24 kHz, 16 bits. */
 const BYTES_PER_SECOND = 48_000
 const SAMPLES_PER_SECOND = 24_000
-const TONE_HZ = 440
+const RADIANS_PER_SAMPLE = (2 * Math.PI * 440) / SAMPLES_PER_SECOND
 const LOUDNESS = 3000
 const TOKENS_PER_SECOND = 20
 const CHARACTERS_PER_SECOND = 15
@@ -15,10 +15,8 @@ let made = 0
 const id = (prefix: string): string => `${prefix}_demo${(++made).toString(36)}`
 
 function tone(seconds: number): string {
-  const samples = new Int16Array(Math.ceil(seconds * SAMPLES_PER_SECOND))
-  for (let at = 0; at < samples.length; at++) {
-    samples[at] = LOUDNESS * Math.sin((2 * Math.PI * TONE_HZ * at) / SAMPLES_PER_SECOND)
-  }
+  const length = Math.ceil(seconds * SAMPLES_PER_SECOND)
+  const samples = Int16Array.from({ length }, (_, at) => LOUDNESS * Math.sin(RADIANS_PER_SAMPLE * at))
   return Buffer.from(samples.buffer).toString('base64')
 }
 
@@ -49,10 +47,16 @@ export const demoSession: NonNullable<Readonly<Record<string, SimulatedSession>>
         case 'input_audio_buffer.append':
           if (typeof event.audio === 'string') bytes += (event.audio.length * 3) / 4
           return
-        case 'input_audio_buffer.commit':
-          said = `${(bytes / BYTES_PER_SECOND).toFixed(1)} seconds of audio`
+        case 'input_audio_buffer.commit': {
+          const usage = { type: 'duration', seconds: bytes / BYTES_PER_SECOND }
+          said = `${usage.seconds.toFixed(1)} seconds of audio`
           bytes = 0
-          return send({ type: 'input_audio_buffer.committed', event_id: id('event'), item_id: id('item') })
+          const place = { event_id: id('event'), item_id: id('item') }
+          send({ type: 'input_audio_buffer.committed', ...place })
+          if (!isObject(objectIn(objectIn(session.audio).input).transcription)) return
+          const transcribed = { type: 'conversation.item.input_audio_transcription.completed', content_index: 0 }
+          return send({ ...transcribed, ...place, event_id: id('event'), transcript: said, usage })
+        }
         case 'response.create':
           return respond(send, said, session)
       }
@@ -61,8 +65,7 @@ export const demoSession: NonNullable<Readonly<Record<string, SimulatedSession>>
 }
 
 function respond(send: (event: object) => void, said: string, { output_modalities: modalities }: Json): void {
-  const response_id = id('resp')
-  const item_id = id('item')
+  const [response_id, item_id] = [id('resp'), id('item')]
   const place = { response_id, item_id, output_index: 0, content_index: 0 }
   const text = `This is a simulated answer. You said: ${said || 'nothing'}`
   const speaks = !listIn(modalities).includes('text')
