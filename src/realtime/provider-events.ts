@@ -74,10 +74,7 @@ export class ProviderEvents {
     const read = reading instanceof Promise ? await reading : reading
     // It may have ended while a large event was read: what that would begin is never settled.
     if (this.#session.isOver()) return
-    if (!read) {
-      this.#session.upstreamFailed('it sent a message that is no event')
-      return
-    }
+    if (!read) return this.#session.upstreamFailed('it sent a message that is no event')
     const { event, text } = read
     const passed = await this.#handle(event, this.#masked(event, text))
     if (passed !== undefined) this.#session.toClient(passed)

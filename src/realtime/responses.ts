@@ -174,7 +174,9 @@ export class Responses {
     const reported = form.usage(response)
     const usage = credible(reported, running.meter.bound, longest)
     if (usage) {
-      await this.#settle(running.meter.hold, { ...partOf(running), usage, estimated: false, outcome: 'ok' })
+      const failure = response.status === 'failed' ? errors.truncated() : undefined
+      const part = { ...partOf(running), usage, estimated: false, outcome: failure ? 'error' : 'ok', failure } as const
+      await this.#settle(running.meter.hold, part)
       running.reported(usage)
       return 'ended'
     }

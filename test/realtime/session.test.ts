@@ -545,6 +545,25 @@ t.test('a transcript that its provider has begun is charged once, although its c
   }
 })
 
+t.test('a response that its provider reports as failed is no success, and costs what it reports', async t => {
+  const { client, provider, charges } = await opened()
+  const usage = { input_tokens: 0, output_tokens: 0 }
+  for (const status of ['failed', 'cancelled', 'incomplete', 'completed']) {
+    client.message({ type: 'response.create' })
+    await settle()
+    provider.message(created(status))
+    provider.message({ type: 'response.done', response: { id: status, status, output: [], usage } })
+    await settle()
+    t.match(client.last(), { type: 'response.done', response: { status } })
+  }
+  t.match(charges.settled, [
+    { id: 'failed', outcome: 'error', cost: 0, failure: { code: 'upstream_stream_truncated' } },
+    { id: 'cancelled', outcome: 'ok' },
+    { id: 'incomplete', outcome: 'ok' },
+    { id: 'completed', outcome: 'ok', failure: undefined },
+  ])
+})
+
 t.test('a provider that ends a session after the longest time has not failed', async t => {
   const rows: [says: string, events: object[], settled: object[]][] = [
     ['between responses', [created('r1'), done('r1', 10, 5)], [{ id: 'r1', outcome: 'ok', cost: 15 }]],
