@@ -425,7 +425,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   references: 650,
   routing: 3170,
   secrets: 470,
-  stores: 17_195,
+  stores: 17_150,
   telemetry: 1_560,
   ui: 2820,
   upstream: 4700,

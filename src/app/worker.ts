@@ -6,9 +6,7 @@ import type { Log } from '../core/ports.ts'
 import { DEMO_BASE_URL, DEMO_URL } from '../demo/address.ts'
 import { GivenSecrets } from '../references/given.ts'
 import { explainRoute } from '../routing/explain.ts'
-import { MemoryAffinity } from '../stores/memory/affinity.ts'
 import { MemoryCache } from '../stores/memory/cache.ts'
-import { MemoryCircuits } from '../stores/memory/circuits.ts'
 import { SharedAffinity } from '../stores/workers/affinity.ts'
 import { SharedCircuits } from '../stores/workers/circuits.ts'
 import { LeasedCounters } from '../stores/workers/counters.ts'
@@ -69,8 +67,8 @@ const counters = new LeasedCounters({
   reserve: request => primary.call('reserve', request, Number.POSITIVE_INFINITY),
   correct: correction => primary.notify('correct', correction),
 })
-const circuits = new SharedCircuits(new MemoryCircuits(), circuit => primary.notify('cool', circuit))
-const sharedAffinity = new SharedAffinity(new MemoryAffinity(), entries => primary.notify('affinity', entries))
+const circuits = new SharedCircuits(circuit => primary.notify('cool', circuit))
+const sharedAffinity = new SharedAffinity(entries => primary.notify('affinity', entries))
 /** A request continues without missing turns after this time. */
 const TURNS_MS = 500
 /** Budget of this process; the primary has four times as much. */

@@ -3,11 +3,9 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
 import type { CachedReply, Quota } from '../../src/core/ports.ts'
-import { MemoryAffinity } from '../../src/stores/memory/affinity.ts'
 import { MemoryCache } from '../../src/stores/memory/cache.ts'
-import { MemoryCircuits } from '../../src/stores/memory/circuits.ts'
 import { AffinityBoard, type AffinityEntry, SharedAffinity } from '../../src/stores/workers/affinity.ts'
-import { SharedCircuits } from '../../src/stores/workers/circuits.ts'
+import { type OpenedCircuit, SharedCircuits } from '../../src/stores/workers/circuits.ts'
 import { LeasedCounters } from '../../src/stores/workers/counters.ts'
 import {
   type Lease,
@@ -300,7 +298,6 @@ t.test('affinity of all workers ends up the same, with no more messages than nee
     { length: 2 },
     () =>
       new SharedAffinity(
-        new MemoryAffinity(() => clock.now),
         entries => told.push(entries),
         () => clock.now,
       ),
@@ -355,8 +352,8 @@ t.test('a circuit that opens in one worker is open in all, for as long', async t
   const clock = { now: 0 }
   const workers: SharedCircuits[] = []
   for (let at = 0; at < 2; at++) {
-    const own = new MemoryCircuits({ now: () => clock.now, random: () => 0 })
-    workers.push(new SharedCircuits(own, circuit => workers[1 - at]!.learn(circuit)))
+    const tell = (circuit: OpenedCircuit) => workers[1 - at]!.learn(circuit)
+    workers.push(new SharedCircuits(tell, { now: () => clock.now, random: () => 0 }))
   }
   const [one, two] = workers as [SharedCircuits, SharedCircuits]
   const policy = { failures: 2, baseMs: 1000, maxMs: 5000, jitter: 0 }

@@ -12,7 +12,8 @@ const EPSILON = 1e-9
 /** Reports older than this do not count. */
 const REPORT_MS = 5 * 60_000
 
-interface CircuitClock {
+/** Clock and chance, which tests replace. */
+export interface CircuitClock {
   /** Milliseconds, monotonic. */
   readonly now?: () => number
   /** From 0 to below 1. */

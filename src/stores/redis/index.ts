@@ -11,9 +11,6 @@ import type {
 } from '../../core/ports.ts'
 import { shortId } from '../../lib/id.ts'
 import { knowSecrets } from '../../secrets/known.ts'
-import { MemoryAffinity } from '../memory/affinity.ts'
-import { MemoryCircuits } from '../memory/circuits.ts'
-import { MemoryMeasurements } from '../memory/measurements.ts'
 import { type AffinityEntry, SharedAffinity } from '../workers/affinity.ts'
 import { SharedCircuits } from '../workers/circuits.ts'
 import { readRedisAddress } from './address.ts'
@@ -139,7 +136,7 @@ export async function openRedis(address: string, options: RedisOptions): Promise
 
 /** Makes the ports of routing: every node has its copy, and publishes what it finds out. */
 function sharedRouting(broadcast: Broadcast) {
-  const circuits = new SharedCircuits(new MemoryCircuits(), ({ key, ms, org }) =>
+  const circuits = new SharedCircuits(({ key, ms, org }) =>
     broadcast.publish('circuits', [{ fact: [key, org], ttlMs: ms }]),
   )
   broadcast.receive(
@@ -153,7 +150,7 @@ function sharedRouting(broadcast: Broadcast) {
     },
     true,
   )
-  const affinity = new SharedAffinity(new MemoryAffinity(), entries =>
+  const affinity = new SharedAffinity(entries =>
     broadcast.publish(
       'affinity',
       entries.map(([key, offer, ttlMs, tenant]) => ({ fact: [key, offer, tenant], ttlMs })),
@@ -171,9 +168,7 @@ function sharedRouting(broadcast: Broadcast) {
       ),
     true,
   )
-  const measurements = new SharedMeasurements(new MemoryMeasurements(), samples =>
-    broadcast.publish('samples', [{ fact: samples, ttlMs: 0 }]),
-  )
+  const measurements = new SharedMeasurements(samples => broadcast.publish('samples', [{ fact: samples, ttlMs: 0 }]))
   broadcast.receive(
     'samples',
     (facts, isOwn) => {

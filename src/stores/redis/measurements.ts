@@ -1,5 +1,6 @@
 /** Measurements of offers that all nodes share: each publishes its samples four times a second. */
-import type { History, Measured, Measurements, Sample } from '../../core/ports.ts'
+import type { Sample } from '../../core/ports.ts'
+import { MemoryMeasurements } from '../memory/measurements.ts'
 
 /** Delay after the first sample with which samples are published together. */
 const GATHER_MS = 250
@@ -10,31 +11,26 @@ const MAX_PUBLISHED_SAMPLES = 512
 export type PublishedSample = readonly [offer: string, org: string, sample: Sample]
 
 /** The measurements of this process, with the samples of others. */
-export class SharedMeasurements implements Measurements {
-  readonly #own: Measurements
+export class SharedMeasurements extends MemoryMeasurements {
   readonly #publish: (samples: readonly PublishedSample[]) => void
   #gathered: PublishedSample[] = []
   #timer: NodeJS.Timeout | undefined
 
-  constructor(own: Measurements, publish: (samples: readonly PublishedSample[]) => void) {
-    this.#own = own
+  constructor(publish: (samples: readonly PublishedSample[]) => void) {
+    super()
     this.#publish = publish
   }
 
-  add(offer: string, sample: Sample, org: string): void {
-    this.#own.add(offer, sample, org)
+  override add(offer: string, sample: Sample, org: string): void {
+    super.add(offer, sample, org)
     if (this.#gathered.length >= MAX_PUBLISHED_SAMPLES) return
     this.#gathered.push([offer, org, sample])
     this.#timer ??= setTimeout(() => this.flush(), GATHER_MS).unref()
   }
 
-  read(offer: string, history: History, org: string | null): Measured | undefined {
-    return this.#own.read(offer, history, org)
-  }
-
   /** Adds samples of another node. */
   learn(samples: readonly PublishedSample[]): void {
-    for (const [offer, org, sample] of samples) this.#own.add(offer, sample, org)
+    for (const [offer, org, sample] of samples) super.add(offer, sample, org)
   }
 
   /** Publishes the gathered samples. */

@@ -1,5 +1,5 @@
 /** Session affinity shared by the workers of one machine: each sends its entries to the others. */
-import type { AffinityStore } from '../../core/ports.ts'
+import { MemoryAffinity } from '../memory/affinity.ts'
 import { FairEntries } from '../memory/fair-entries.ts'
 
 /** Recently shared entries, so that they are not sent again with every request. */
@@ -14,31 +14,22 @@ export type AffinityEntry = readonly [key: string, offer: string, ttlMs: number,
  * The primary orders the messages and sends each to all workers, including the sender, so that the last entry wins
  * everywhere. An entry that is set again with the same offer is sent when half of its lifetime has passed.
  */
-export class SharedAffinity implements AffinityStore {
-  readonly #own: AffinityStore
+export class SharedAffinity extends MemoryAffinity {
   readonly #tell: (entries: readonly AffinityEntry[]) => void
   readonly #now: () => number
   readonly #sent: FairEntries<{ readonly offer: string; readonly again: number }>
   #gathered = new Map<string, AffinityEntry>()
   #timer: NodeJS.Timeout | undefined
 
-  constructor(
-    own: AffinityStore,
-    tell: (entries: readonly AffinityEntry[]) => void,
-    now: () => number = () => performance.now(),
-  ) {
-    this.#own = own
+  constructor(tell: (entries: readonly AffinityEntry[]) => void, now: () => number = () => performance.now()) {
+    super(now)
     this.#tell = tell
     this.#now = now
     this.#sent = new FairEntries({ limit: MAX_SENT_SESSIONS, now })
   }
 
-  get(key: string): string | undefined {
-    return this.#own.get(key)
-  }
-
-  set(key: string, offer: string, ttlMs: number, tenant: string): void {
-    this.#own.set(key, offer, ttlMs, tenant)
+  override set(key: string, offer: string, ttlMs: number, tenant: string): void {
+    super.set(key, offer, ttlMs, tenant)
     const sent = this.#sent.get(key)
     if (sent?.offer === offer && this.#now() < sent.again) return
     this.#note(key, offer, ttlMs, tenant)
@@ -49,7 +40,7 @@ export class SharedAffinity implements AffinityStore {
   /** Applies entries of a worker. */
   learn(entries: readonly AffinityEntry[]): void {
     for (const [key, offer, ttlMs, tenant] of entries) {
-      this.#own.set(key, offer, ttlMs, tenant)
+      super.set(key, offer, ttlMs, tenant)
       this.#note(key, offer, ttlMs, tenant)
     }
   }
