@@ -408,7 +408,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   demo: 200,
   egress: 1200,
   endpoints: 2100,
-  filters: 6090,
+  filters: 6096,
   http: 2550,
   jobs: 1780,
   json: 980,

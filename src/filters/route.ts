@@ -154,6 +154,7 @@ export const route: FilterFactory<Settings> = {
             const use = modelInstead(ex) ?? passedOf(ex)?.modelInstead()
             if (use !== undefined) {
               refusal = error
+              moved.add(ex)
               ex.request = insteadOf(request, use)
             } else if (refusal && isUnfit(error)) {
               ex.request = request
@@ -190,6 +191,10 @@ function changedRequests(planned: readonly PlannedModel[], { turns }: Selection,
   if (planned.every(({ changed }) => changed === undefined)) return undefined
   return ({ candidate }: CandidateTarget) => planned[turns?.get(candidate) ?? 0]!.changed ?? request
 }
+
+/** Requests that a limit has sent to another model. */
+const moved = new WeakSet<Exchange>()
+export const isMoved = (ex: Exchange): boolean => moved.has(ex)
 
 /** Returns the request for another model, in the place of all that it names. */
 function insteadOf(request: Ops[Op], model: string): Ops[Op] {

@@ -10,7 +10,9 @@ const page = readFileSync('docs/virtual-models.md', 'utf8').split('## Limits and
 const [limits, routes] = [...page.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, text]) => text!)
 const upstream = await startUpstream(t, { key: upstreamSecret })
 const gateway = await startGateway(t, {
-  providers: { one: { base_url: upstream.url('one'), models: [{ ...testMapping, model: 'first' }] } },
+  providers: {
+    one: { base_url: upstream.url('one'), models: ['first', 'second'].map(model => ({ ...testMapping, model })) },
+  },
   config: { catalog: { routes: './routes.d' }, ...(parse(limits!) as object) },
   files: {
     'config/routes.d/cached.yaml': routes!,
@@ -43,7 +45,7 @@ async function tenant(cached: boolean) {
     const { metadata } = (await again.json()) as { metadata: { cached?: boolean } }
     return metadata.cached === true
   }
-  return { ask, isReplayed, organization }
+  return { ask, isReplayed, organization, project }
 }
 
 t.test('the time of a virtual model counts before the time of its project', async t => {
@@ -56,6 +58,23 @@ t.test('the time of a virtual model counts before the time of its project', asyn
   t.equal(await other.isReplayed('usual'), true)
   t.equal(await other.isReplayed('fresh'), false)
   await command('compliance.set', { organization: other.organization, noLogging: true })
+})
+
+t.test('an answer of the model that a limit uses is replayed to no one', async t => {
+  const { ask, project } = await tenant(true)
+  const metadataOf = async (answer: Promise<Response>) =>
+    ((await (await answer).json()) as { metadata: object }).metadata
+  const onLimit = 'use:second'
+  for (const limit of [{ limit: '0.000001' }, { rpm: 1 }]) {
+    const { key } = await command<{ key: string }>('keys.create', { project, name: 'limited', ...limit, onLimit })
+    const limited = { authorization: `Bearer ${key}` }
+    if (limit.rpm) await (await ask('first', undefined, limited)).text()
+    const messages = [{ role: 'user', content: JSON.stringify(limit) }]
+    t.match(await metadataOf(ask('first', messages, limited)), { used_model: 'second' })
+    const other = await metadataOf(ask('first', messages))
+    t.match(other, { used_model: 'first', cached: undefined })
+    t.match(await metadataOf(ask('first', messages)), { used_model: 'first', cached: true })
+  }
 })
 
 t.test('a limit of a virtual model counts all that it leads', async t => {

@@ -16,6 +16,7 @@ import { splitsProjects } from '../../routing/conditions.ts'
 import { virtualFor } from '../../routing/rules.ts'
 import { isCopy } from '../copy.ts'
 import { isHealed } from '../healing/index.ts'
+import { isMoved } from '../route.ts'
 import { ExchangeQuery } from '../routing-query.ts'
 import { replay } from './replay.ts'
 
@@ -158,11 +159,11 @@ const isWorthKeeping = (events: readonly Event[]): boolean =>
   !events.some(event => event.type === 'finish' && event.reason === 'content_filter')
 
 /**
- * Whether the money of its payer, or the gateway, ended the answer, or had another limit sent than its caller's, which
- * changes more than its end: another one's would not.
+ * Whether the money of its payer, or the gateway, ended the answer, had another limit sent than its caller's, which
+ * changes more than its end, or another model used: another one's would not.
  */
-const isForOnePayer = ({ answer: { isCut, stoppedBy }, outbound }: Exchange): boolean =>
-  isCut || stoppedBy !== undefined || outbound.limit !== undefined
+const isForOnePayer = (ex: Exchange): boolean =>
+  ex.answer.isCut || ex.answer.stoppedBy !== undefined || ex.outbound.limit !== undefined || isMoved(ex)
 
 function entryOf(ex: Exchange, events: readonly Event[]): CachedReply {
   const { provider, model, externalId } = ex.target!.mapping
