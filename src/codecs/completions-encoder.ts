@@ -124,8 +124,10 @@ export class WholeEncoder implements Encoder {
       logprobs: null,
       finish_reason: finishOf(finish ?? 'stop'),
     }))
+    const { id, object, created, model } = headOf(ex)
     const usage = usageOf(ex)
-    return JSON.stringify({ ...headOf(ex), choices: Object.values(choices), usage, metadata: metadataOf(ex) })
+    const metadata = metadataOf(ex)
+    return JSON.stringify({ id, object, created, model, choices: Object.values(choices), usage, metadata })
   }
 
   fail(): undefined {}

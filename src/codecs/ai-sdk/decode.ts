@@ -137,7 +137,9 @@ function functionOf(tool: Json): Json {
   if (isObject(tool.inputSchema)) called.parameters = tool.inputSchema
   if (typeof tool.strict === 'boolean') called.strict = tool.strict
   const control = cacheControlOf(tool)
-  return { type: 'function', function: called, ...(control && { cache_control: control }) }
+  return control
+    ? { type: 'function', function: called, cache_control: control }
+    : { type: 'function', function: called }
 }
 
 /** The last message of the user, as text. */
