@@ -327,6 +327,13 @@ t.test('providers that turn reasoning on and off by a field of their own get tha
   }
 })
 
+t.test('models that always reason offer no effort of none', async t => {
+  const rows = { 'xai/grok-4.6': false, 'xai/grok-4.5': false, 'xai/grok-4.3': true }
+  for (const [name, offered] of Object.entries(rows)) {
+    t.equal(planned(name)[0]!.mapping.reasoningEfforts.includes('none'), offered, name)
+  }
+})
+
 t.test('editors are given the schemas that files are checked with', async t => {
   const schemas = editorSchemas(registry)
   const ajv = new Ajv({ strict: false, validateFormats: false, code: { optimize: false } })
