@@ -328,7 +328,14 @@ t.test('providers that turn reasoning on and off by a field of their own get tha
 })
 
 t.test('models that always reason offer no effort of none', async t => {
-  const rows = { 'xai/grok-4.6': false, 'xai/grok-4.5': false, 'xai/grok-4.3': true, 'zai/glm-5.2': true }
+  const rows = {
+    'openai/gpt-5.3-codex': false,
+    'openai/gpt-5.4': true,
+    'xai/grok-4.6': false,
+    'xai/grok-4.5': false,
+    'xai/grok-4.3': true,
+    'zai/glm-5.2': true,
+  }
   for (const [name, offered] of Object.entries(rows)) {
     t.equal(planned(name)[0]!.mapping.reasoningEfforts.includes('none'), offered, name)
   }
