@@ -172,6 +172,11 @@ const OLD_KEYS = [
   oldKey('sk-canary-only-0004', { models: ['oth*'], user_id: 'user-7', team_id: 't-1', team_alias: 'blue' }),
   oldKey('sk-canary-blocked-0005', { blocked: true }),
   oldKey('sk-canary-expired-0006', { expires: '2020-01-01T00:00:00+00:00', organization_id: 'org-9' }),
+  oldKey('sk-canary-shared-0008', {
+    spend: 2.5,
+    budget_id: 'tier',
+    litellm_budget_table: { budget_id: 'tier', max_budget: 2, budget_duration: '7d', rpm_limit: 5, soft_budget: 1 },
+  }),
 ]
 
 async function startLitellm(t: Pick<typeof import('tap').default, 'teardown'>, size: number) {
@@ -225,7 +230,7 @@ t.test('keys go on working with their limits and what was spent of them', async 
   }
   t.match(await imported('--keys', litellm, '--admin-key-env', 'MASTER', '--dry-run'), { code: 0 })
   const first = await imported('--keys', litellm, '--admin-key-env', 'MASTER')
-  t.match(first, { code: 0, printed: /keys: 6 made, 0 there already/ })
+  t.match(first, { code: 0, printed: /keys: 7 made, 0 there already/ })
   t.match(first.printed, /keys\[0\]\.metadata\.note +not carried/)
 
   const asked = (secret: string, model = 'test') =>
@@ -238,6 +243,7 @@ t.test('keys go on working with their limits and what was spent of them', async 
   t.equal((await asked('sk-canary-only-0004', 'other')).status, 200)
   t.equal((await asked('sk-canary-blocked-0005')).status, 401)
   t.equal((await asked('sk-canary-expired-0006')).status, 401)
+  t.equal((await asked('sk-canary-shared-0008')).status, 402, 'it had spent the budget that it shares')
 
   interface Key {
     readonly name: string
@@ -247,6 +253,10 @@ t.test('keys go on working with their limits and what was spent of them', async 
   }
   const command = commandsOf(gateway)
   const keys = await command<Key[]>('keys.list', {})
+  t.match(
+    keys.find(({ preview }) => preview === 'sk-...0008'),
+    { limits: [{ period: 'week', limit: '2' }], rateLimits: { rpm: 5 } },
+  )
   const team = keys.find(({ preview }) => preview === 'sk-...0003')!
   t.match(team, { project: 'blue', createdBy: 'ada@example.com', rateLimits: { rpm: 50, tpm: 9000, concurrency: 3 } })
   t.ok(Number(team.spent) > 1.25, 'what it spends comes on top')
@@ -263,17 +273,19 @@ t.test('keys go on working with their limits and what was spent of them', async 
   t.strictSame(await command('usage.check', {}), { differences: [] })
 
   const again = await imported('--keys', litellm, '--admin-key-env', 'MASTER')
-  t.match(again, { code: 0, printed: /keys: 0 made, 6 there already/ })
+  t.match(again, { code: 0, printed: /keys: 0 made, 7 there already/ })
   const kept = await command<Key[]>('keys.list', {})
   t.equal(kept.length, keys.length)
   t.equal(kept.find(({ preview }) => preview === 'sk-...0003')!.spent, team.spent)
   t.equal((await command<unknown[]>('members.list', { organization: 'default' })).length, 3)
 
   await gateway.writeFile('keys.json', JSON.stringify(OLD_KEYS))
-  t.match(await imported('--keys', 'keys.json'), { printed: /0 made, 6 there already/ })
-  const csv = `token,key_alias,spend,models,max_budget,blocked,expires,user_id,metadata\n${hashOf('sk-canary-csv-0007')},"from, csv",0.5,"{other,test}",3,f,2100-01-01 00:00:00+00,42,"{""a"": ""canary-csv""}"\n`
+  t.match(await imported('--keys', 'keys.json'), { printed: /0 made, 7 there already/ })
+  const csv = `token,key_alias,spend,models,max_budget,blocked,expires,user_id,budget_id,metadata\n${hashOf('sk-canary-csv-0007')},"from, csv",0.5,"{other,test}",3,f,2100-01-01 00:00:00+00,42,tier,"{""a"": ""canary-csv""}"\n`
   await gateway.writeFile('keys.csv', csv)
-  t.match(await imported('--keys', 'keys.csv'), { code: 0, printed: /1 made, 0 there already/ })
+  const ofCsv = await imported('--keys', 'keys.csv')
+  t.match(ofCsv, { code: 0, printed: /1 made, 0 there already/ })
+  t.match(ofCsv.printed, /keys\[0\]\.budget_id +not carried +import from the address/)
   t.equal((await asked('sk-canary-csv-0007', 'other')).status, 200)
   t.match((await command<Key[]>('keys.list', {})).at(-1), {
     name: 'from, csv',

@@ -5,7 +5,7 @@ import { listAll } from '../commands.ts'
 import { Failure } from '../io.ts'
 import type { Accounts } from './key-source.ts'
 import type { Report } from './report.ts'
-import { listOf, plainName, type Section, sectionOf, textOf } from './sections.ts'
+import { isSection, listOf, plainName, type Section, sectionOf, textOf } from './sections.ts'
 
 /** Organization and project of keys without a team, which each gateway has. */
 const DEFAULT = 'default'
@@ -90,13 +90,7 @@ const targetsOf = (use: unknown): string[] =>
 
 type Aliases = ReadonlyMap<string, readonly string[]>
 
-function convertKey(
-  written: Section,
-  at: string,
-  report: Report,
-  aliases: Aliases,
-  groups: Groups,
-): Imported | undefined {
+function convertKey(written: Section, at: string, report: Report, aliases: Aliases, groups: Groups) {
   const team = groups.teams.get(written.team_id)
   const user = groups.users.get(written.user_id)
   const key = joined(written, team?.written, user?.written)
@@ -118,7 +112,11 @@ function convertKey(
   note(['expires'], 'carried')
   note(['metadata', 'tags'], 'lost', 'requests have tags, keys have none; see docs/end-users-and-tags.md')
   note(['aliases', 'config', 'permissions', 'router_settings'], 'lost', 'write rules for the key; see docs/rules.md')
-  note(['model_max_budget', 'model_spend', 'soft_budget'], 'lost', 'see alerts and limits in docs/money.md')
+  if (isSection(written.litellm_budget_table))
+    note(['budget_id', 'litellm_budget_table'], 'carried', 'its limits are those of the key')
+  else note(['budget_id'], 'lost', 'import from the address, whose answer has its limits, or set limits of the key')
+  const unlike = ['model_max_budget', 'soft_budget'].flatMap(name => [name, `litellm_budget_table.${name}`])
+  note([...unlike, 'model_spend', 'budget_limits'], 'lost', 'see alerts and limits in docs/money.md')
   note(['created_at', 'updated_at', 'last_active', 'budget_reset_at'], 'lost', 'the gateway counts from the import')
   const alias = textOf(key.key_alias)
   const preview = textOf(key.key_name)
@@ -154,8 +152,10 @@ function joined(key: Section, team: Section = {}, user: Section = {}): Section {
   const own = listOf(key.models)
   // LiteLLM holds a key to the models of its team, too.
   const isOwn = own.length > 0 && !own.some(one => ALL_MODELS.includes(one))
+  const limits = ['max_budget', 'budget_duration', ...Object.keys(RATES)]
   return {
     ...key,
+    ...Object.fromEntries(limits.map(name => [name, key[name] ?? sectionOf(key.litellm_budget_table)[name]])),
     team_alias: key.team_alias ?? team.team_alias,
     organization_id: key.organization_id ?? key.org_id ?? team.organization_id,
     user_email: key.user_email ?? user.user_email,
