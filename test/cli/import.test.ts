@@ -470,7 +470,10 @@ t.test('variables of an input stay what they are, and no two secrets share one',
   t.match(offer('no-scheme').base_url, /^\$\{/)
   t.strictSame(offer('cold').quirks.default, { top_k: 1, min_p: 0.1 })
   t.strictSame(offer('warm').quirks.default, { top_k: 50 })
-  const { keys, set } = JSON.parse(out) as { keys: { key: string; fate: string }[]; set: { name: string }[] }
+  const { keys, set } = JSON.parse(out) as {
+    keys: { key: string; fate: string }[]
+    set: { name: string; value: string }[]
+  }
   const fateOf = (key: string) => keys.find(one => one.key === key)?.fate
   for (const [index, name] of [
     [8, 'nowhere'],
@@ -487,6 +490,11 @@ t.test('variables of an input stay what they are, and no two secrets share one',
   t.equal(fateOf('model_list[21].litellm_params.base_model'), 'carried')
   t.ok(offer('with-version').pricing, 'the price of the base model')
   t.ok(set.some(({ name }) => name === 'CHAT_MODEL'))
+  t.match(
+    set.find(({ name }) => name === 'OPENAI_API_KEY_2'),
+    { value: /for model_list\[\d+\]$/ },
+    'the entry that holds the text',
+  )
 })
 
 t.test('lists of aliases and loose forms of fallbacks are read, and what is empty is said to be', async t => {

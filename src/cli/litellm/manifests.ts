@@ -90,12 +90,8 @@ export class Catalogue {
   #manifest(deployment: Deployment, fits: (id: string, manifest?: Manifest) => boolean): [string, Manifest] {
     const { upstream, params } = deployment
     const { provider } = upstream
-    const same = JSON.stringify([
-      headOf(upstream, params),
-      Object.entries(params)
-        .filter(([key]) => OF_MANIFEST.test(key) || SAMPLED.includes(key))
-        .sort(),
-    ])
+    const own = Object.entries(params).filter(([key]) => OF_MANIFEST.test(key) || SAMPLED.includes(key))
+    const same = JSON.stringify([headOf(upstream, params), own.sort()])
     const ids = this.#ids.get(same) ?? []
     this.#ids.set(same, ids)
     const known = ids.find(one => fits(one, this.manifests.get(one)))
@@ -108,8 +104,9 @@ export class Catalogue {
     return [id, added]
   }
 
-  #head(id: string, { upstream, params }: Deployment): Section {
+  #head(id: string, { upstream, params, at }: Deployment): Section {
     const { provider, manifest } = upstream
+    this.#variables.place = at
     const head = headOf(upstream, params)
     const place = { id, provider, params, manifest, variables: this.#variables }
     const address = { ...addressOf(place), auth: authOf(place) }

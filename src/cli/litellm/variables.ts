@@ -4,6 +4,8 @@
 export class Variables {
   /** Variables to set before the start, with what they hold. */
   readonly toSet = new Map<string, string>()
+  /** Where the texts stand that are read now, such as `model_list[0]`. */
+  place = ''
   readonly #literals = new Map<string, string>()
   readonly #reserved: ReadonlySet<string>
 
@@ -17,7 +19,8 @@ export class Variables {
     const named = /^os\.environ\/([A-Za-z_]\w*)$/.exec(written)?.[1]
     const name = named ?? this.#literals.get(written) ?? this.#free(purpose)
     if (!named) this.#literals.set(written, name)
-    this.toSet.set(name, named ? 'as it was before' : 'the text that the imported file holds')
+    const text = `the text that the imported file holds for ${this.place}`
+    this.toSet.set(name, named ? 'as it was before' : (this.toSet.get(name) ?? text))
     return `\${${name}${lacking}}`
   }
 
