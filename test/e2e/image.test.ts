@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { Ajv } from 'ajv'
 import t from 'tap'
 import { parse } from 'yaml'
@@ -79,7 +79,9 @@ for (const path of ['deploy/compose.yaml', 'deploy/compose.nodes.yaml']) {
       }
       if (service.image !== 'model-gateway') continue
       t.match(service, { read_only: true, cap_drop: ['ALL'], security_opt: ['no-new-privileges:true'] }, name)
-      const config = service.volumes!.find(one => one.includes('gateway.yaml'))!.split(':')[0]!
+      const folder = service.volumes!.find(one => one.includes(':/etc/model-gateway/config'))!.split(':')[0]!
+      t.ok(statSync(join(root, 'deploy', folder)).isDirectory(), 'a container keeps a file that an editor has replaced')
+      const config = join(folder, basename(service.environment!.GATEWAY_CONFIG ?? 'gateway.yaml'))
       const env = { DATABASE_URL: 'postgres://gateway@postgres/gateway', REDIS_URL: 'redis://redis' }
       t.resolves(readCatalog(join(root, 'deploy', config), { env }), config)
       const { server } = parse(read(join('deploy', config))) as { server: Record<string, string> }
