@@ -70,7 +70,7 @@ export class InputReader {
         this.#output(item, at)
         break
       case 'item_reference':
-        throw errors.invalidField(`${at}.id`, `no item "${excerptOf(item.id)}" is stored here; send the item itself`)
+        throw errors.invalidField(`${at}.id`, `no item "${excerptOf(item.id)}" is stored; send it, with store: false`)
       default:
         if (textIn(type) === undefined) throw errors.invalidField(`${at}.type`, 'must be string')
         if (!LEFT_OUT.has(type)) this.#pass(at)
