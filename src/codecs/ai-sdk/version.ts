@@ -58,12 +58,12 @@ const nested: Omit<Version, 'number'> = {
   ranByProvider: {},
 }
 
-/** The parts make up the total, as those of the AI SDK's own providers do. */
+/** Input that was written to the cache counts as not cached. */
 function inputOf(usage: Usage): Json {
   const total = usage.prompt ?? 0
   const cacheRead = usage.input_cache_read ?? 0
   const cacheWrite = (usage.input_cache_write ?? 0) + (usage.input_cache_write_1h ?? 0)
-  return { total, noCache: Math.max(0, total - cacheRead - cacheWrite), cacheRead, cacheWrite }
+  return { total, noCache: Math.max(0, total - cacheRead), cacheRead, cacheWrite }
 }
 
 function outputOf({ completion: total = 0, internal_reasoning: reasoning = 0 }: Usage): Json {
