@@ -25,7 +25,7 @@ export interface SpanEnd {
   readonly at: number
   /** 0 where no content came. */
   readonly firstToken: number
-  readonly isError: boolean
+  isError: boolean
 }
 
 /** Makes a writer of an attribute; it returns an empty text without a value. */

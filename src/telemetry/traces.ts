@@ -78,16 +78,18 @@ export class Traces {
 
   ended(ex: Exchange): void {
     const traced = this.#of(ex)
-    if (!traced) return
     this.#traces.delete(ex)
-    if (!traced.isSent) return
+    if (!traced?.isSent) return
     const { parent, span, state } = traced
     const { start, firstToken, end: ended } = ex.timings
     const error = errorTypeOf(ex)
     const end = { at: ended || performance.now(), firstToken, isError: error !== undefined }
     const facts = answeredBy(ex) + errorType(error)
     if (traced.attempt) this.#sendAttempt(ex, traced, end, facts + httpStatus(200))
-    const attributes = requestOf(ex) + facts + attempts(traced.attempts) + httpStatus(ex.answer.status || undefined)
+    const { status } = ex.answer
+    // The conventions for HTTP leave the status of a server's span unset where its client is at fault.
+    if (status >= 400 && status < 500) end.isError = false
+    const attributes = requestOf(ex) + facts + attempts(traced.attempts) + httpStatus(status || undefined)
     const { traceId, spanId } = span
     this.#sending!.send(
       new WrittenSpan({ name: nameOf(ex), kind: SERVER, traceId, spanId, state, parent, start, attributes }, end),

@@ -70,6 +70,29 @@ t.test('a trace of a failed-over stream shows both attempts, first token, usage 
   t.match(gateway.stderr(), `"trace_id":"${traceId}","span_id":"${request.spanId}"`, 'the log line names the trace')
 })
 
+t.test(
+  "the span of a request that its client has to mend has no error's status, and that of its attempt has",
+  async t => {
+    await upstream.reset()
+    await upstream.script('a', [{ status: 400 }])
+    const id = '1af7651916cd43dd8448eb211c80319c'
+    const body = { model: 'test', messages: [{ role: 'user', content: prompt }] }
+    const response = await gateway.chat(body, { traceparent: `00-${id}-b7ad6b7169203331-01` })
+    t.equal(response.status, 400)
+    const spans = ofTrace(id)(await collector.spans(all => ofTrace(id)(all).length === 2)) as Awaited<
+      ReturnType<Collector['spans']>
+    >
+    t.match(
+      spans.find(({ kind }) => kind === 2),
+      { status: 0, attributes: { 'error.type': String, 'http.response.status_code': 400 } },
+    )
+    t.match(
+      spans.find(({ kind }) => kind === 3),
+      { status: 2 },
+    )
+  },
+)
+
 t.test('metrics by the conventions are sent beside traces', async t => {
   await collector.saw(
     'gen_ai.client.token.usage',
