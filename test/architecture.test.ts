@@ -407,7 +407,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   core: 6350,
   demo: 200,
   egress: 1200,
-  endpoints: 2100,
+  endpoints: 2125,
   filters: 6096,
   http: 2550,
   jobs: 1780,

@@ -6,14 +6,14 @@ import { aiSdk, aiSdkValue } from '../codecs/ai-sdk.ts'
 import type { Endpoint } from '../core/endpoint.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { formatMoney } from '../core/money.ts'
-import { foundOffers, isOffered, offerOf } from '../core/offer.ts'
+import { isOffered, offerOf } from '../core/offer.ts'
 import { value } from '../core/reply.ts'
 import type { Mapping } from '../core/translator.ts'
 import { errors } from '../lib/error.ts'
 import { chat } from '../operations/chat/index.ts'
 import { jsonReply } from './leased-pieces.ts'
 import { listing } from './listings.ts'
-import { noFlags, shownMappings, today, type View, viewOf } from './model-view.ts'
+import { listedIn, noFlags, shownMappings, today, type View, viewOf, virtualIn } from './model-view.ts'
 import { virtualListed } from './virtual-entry.ts'
 
 const PREFIXES = ['/v1/ai', '/v2/ai', '/v3/ai', '/v4/ai']
@@ -76,21 +76,22 @@ function listOf(ex: Exchange): Buffer | Promise<Buffer> {
   const day = today(ex.at)
   const version = `v${versionOfPath(ex.endpoint.path).number}`
   return listing(view, `ai-sdk ${version}`, day, () => ({
-    models: [...offersIn(view, day), ...virtualIn(view, day)].map(([id, mapping]) => entryOf(id, mapping, version)),
+    models: [...offersIn(view, day), ...virtualOffersIn(view, day)].map(([id, mapping]) =>
+      entryOf(id, mapping, version),
+    ),
   }))
 }
 
 /** Chat offers by the name for requests. */
 function offersIn(view: View, day: string): [id: string, mapping: Mapping][] {
-  const { catalog } = view
-  const models = [...catalog.models.values(), ...foundOffers(catalog).map(({ model }) => model)]
-  const mappings = models.flatMap(model => (model.hidden ? [] : shownMappings(model, view, noFlags, day)))
-  return [...new Map(mappings.filter(one => isOffered(one, 'chat')).map(one => [offerOf(one), one]))]
+  const mappings = listedIn(view).flatMap(model => shownMappings(model, view, noFlags, day))
+  const offers = new Map(mappings.filter(one => isOffered(one, 'chat')).map(one => [offerOf(one), one]))
+  return [...offers].filter(([id]) => !view.denies(id))
 }
 
 /** Virtual models whose targets all chat, each with its first offer under its own name. */
-const virtualIn = (view: View, day: string): [id: string, mapping: Mapping][] =>
-  [...(view.catalog.virtual?.values() ?? [])].flatMap(one => {
+const virtualOffersIn = (view: View, day: string): [id: string, mapping: Mapping][] =>
+  virtualIn(view).flatMap(one => {
     const listed = virtualListed(one, view, noFlags, day)
     if (!listed?.mappings.every(mapping => isOffered(mapping, 'chat'))) return []
     return [[listed.id, Object.assign({}, listed.mappings[0]!, { model: listed.model })]]

@@ -1,11 +1,14 @@
 /** The part of the catalogue that a caller may see. */
 
-import type { Catalog } from '../core/catalog.ts'
+import type { Catalog, VirtualModel } from '../core/catalog.ts'
 import type { Exchange } from '../core/exchange.ts'
+import { foundOffers } from '../core/offer.ts'
 import { catalogOf } from '../core/policy.ts'
 import type { Mapping, Model } from '../core/translator.ts'
 import { isCallable } from '../routing/plan.ts'
 import { admits } from '../routing/policy.ts'
+import { ruleFor } from '../routing/rules.ts'
+import { nameOf } from './model-entry.ts'
 
 /** Query parameters of a listing, all off by default (docs/contract.md#catalogue). */
 export const flags = [
@@ -39,6 +42,8 @@ export interface View {
   /** Tenant whose turns of the loop a listing takes; '' when callers of several organizations share it. */
   readonly tenant: string
   shows(mapping: Mapping): boolean
+  /** Whether a rule refuses the caller's requests for this name. */
+  denies(name: string): boolean
 }
 
 /** Callers without restrictions who use only the operator's credentials. */
@@ -55,19 +60,31 @@ export function viewOf(ex: Exchange, { include_restricted: all }: Flags): View {
   if (all || !access || !policy || !principal) {
     const shows = ({ provider }: Mapping) => admits(provider, principal)
     const name = ['public', ...limited].join(' ')
-    return { catalog: snapshot.catalog, audience: unrestricted, name, tenant: '', shows }
+    return { catalog: snapshot.catalog, audience: unrestricted, name, tenant: '', shows, denies: () => false }
   }
-  const { mode } = principal
-  const isShared = !access.restricted && mode === 'credits' && catalog === snapshot.catalog
+  const { mode, orgName, projectId, keyId, keyName } = principal
+  const isDenied = catalog.rules?.some(({ deny }) => deny !== undefined) === true
+  const isShared = !access.restricted && mode === 'credits' && catalog === snapshot.catalog && !isDenied
   return {
     catalog,
     // Accesses belong to one policy object; changed keys come with a new one.
     audience: access.restricted ? access : isShared ? unrestricted : policy,
-    name: [mode, ...limited].join(' '),
+    name: [mode, ...(isDenied ? [orgName, projectId, keyId, keyName] : []), ...limited].join(' '),
     tenant: isShared ? '' : ex.caller.tenant,
     shows: mapping => access.issue(mapping) === undefined && isCallable(ex.caller, mapping),
+    denies: name => isDenied && ruleFor(name, { catalog, principal })?.deny !== undefined,
   }
 }
+
+/** Models of a listing: neither hidden nor denied. */
+export const listedIn = ({ catalog, denies }: View): readonly Model[] =>
+  [...catalog.models.values(), ...foundOffers(catalog).map(({ model }) => model)].filter(
+    model => !model.hidden && !denies(nameOf(model)),
+  )
+
+/** Virtual models of a listing: neither hidden nor denied. */
+export const virtualIn = ({ catalog, denies }: View): readonly VirtualModel[] =>
+  [...(catalog.virtual?.values() ?? [])].filter(({ id, hidden }) => !hidden && !denies(id))
 
 type Dated = { deactivatedAt: string | undefined; deprecatedAt: string | undefined }
 

@@ -32,7 +32,7 @@ export function modelReply(ex: Exchange, name: string): Reply {
   const day = today(ex.at)
   const virtual = virtualOf(view.catalog, name)
   const entry = virtual ? virtualEntry(virtual, view, wanted, day) : realEntry(ex, name, view, wanted, day)
-  if (!entry) throw errors.modelNotFound(name)
+  if (!entry || view.denies(name)) throw errors.modelNotFound(name)
   const reply = value(entryIn(ex, entry, day))
   reply.headers.push('vary', 'authorization, x-api-key, x-goog-api-key, anthropic-version')
   if (ex.caller.principal) reply.headers.push('cache-control', 'private')

@@ -3,7 +3,7 @@
 import { modelForms, pageOf } from '../codecs/model-forms.ts'
 import type { Endpoint } from '../core/endpoint.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { foundOffers, offerOf } from '../core/offer.ts'
+import { offerOf } from '../core/offer.ts'
 import type { Services } from '../core/ports.ts'
 import type { Reply } from '../core/reply.ts'
 import type { Model } from '../core/translator.ts'
@@ -11,7 +11,18 @@ import type { ListedModel } from '../mcp/tool.ts'
 import { jsonReply } from './leased-pieces.ts'
 import { listing } from './listings.ts'
 import { entryOf, nameOf } from './model-entry.ts'
-import { type Flags, flags, noFlags, shownMappings, today, type View, viewOf, wantedOf } from './model-view.ts'
+import {
+  type Flags,
+  flags,
+  listedIn,
+  noFlags,
+  shownMappings,
+  today,
+  type View,
+  viewOf,
+  virtualIn,
+  wantedOf,
+} from './model-view.ts'
 import { virtualEntry, virtualListed } from './virtual-entry.ts'
 
 /** The form is that of the client's wire: OpenAI, Anthropic or Google. */
@@ -56,38 +67,30 @@ function list(view: View, wanted: Flags, day: string): Buffer | Promise<Buffer> 
 }
 
 const virtualEntries = (view: View, wanted: Flags, day: string) =>
-  [...(view.catalog.virtual?.values() ?? [])].flatMap(one =>
-    one.hidden ? [] : (virtualEntry(one, view, wanted, day) ?? []),
-  )
+  virtualIn(view).flatMap(one => virtualEntry(one, view, wanted, day) ?? [])
 
 /** The caller's view of the catalogue, with some flags set. */
 export function listedModels(ex: Exchange, wanted: Partial<Flags>): ListedModel[] {
   const all = { ...noFlags, ...wanted }
   const [view, day] = [viewOf(ex, all), today(ex.at)]
-  const virtual = [...(view.catalog.virtual?.values() ?? [])].flatMap(one => virtualListed(one, view, all, day) ?? [])
+  const virtual = virtualIn(view).flatMap(one => virtualListed(one, view, all, day) ?? [])
   return [...shownModels(view, all, day), ...virtual]
 }
 
 function shownModels(view: View, wanted: Flags, day: string): ListedModel[] {
-  const all: ListedModel[] = []
-  const { catalog } = view
-  for (const model of [...catalog.models.values(), ...foundOffers(catalog).map(({ model }) => model)]) {
-    const mappings = model.hidden ? [] : shownMappings(model, view, wanted, day)
-    if (mappings.length > 0) all.push({ id: nameOf(model), model, mappings })
-  }
-  return all
+  return listedIn(view).flatMap(model => {
+    const mappings = shownMappings(model, view, wanted, day)
+    return mappings.length > 0 ? { id: nameOf(model), model, mappings } : []
+  })
 }
 
 /** Returns the entries of a listing: a model with its offers, or each offer. */
 function entries(view: View, wanted: Flags, day: string): (ListedModel & Pick<Model, 'stability'>)[] {
   return shownModels(view, wanted, day).flatMap(({ id, model, mappings }) =>
     wanted.mapped
-      ? mappings.map(one => ({
-          id: offerOf(one),
-          model,
-          mappings: [one],
-          stability: one.stability ?? model.stability,
-        }))
+      ? mappings
+          .map(one => ({ id: offerOf(one), model, mappings: [one], stability: one.stability ?? model.stability }))
+          .filter(({ id }) => !view.denies(id))
       : { id, model, mappings, stability: model.stability },
   )
 }

@@ -25,7 +25,7 @@ export const shownTargets = (virtual: VirtualModel, view: View, wanted: Flags, d
 
 /** A virtual model in the form of a model, whose offers can what all of its targets can. Undefined as for `virtualEntry`. */
 export function virtualListed(virtual: VirtualModel, view: View, wanted: Flags, day: string) {
-  const targets = virtual.hidden ? [] : shownTargets(virtual, view, wanted, day)
+  const targets = shownTargets(virtual, view, wanted, day)
   const [first] = targets
   if (!first) return undefined
   const supports = new Set(

@@ -52,7 +52,13 @@ const gateway = await startGateway(t, {
     'config/routes.d/rules.yaml': rules,
     'config/routes.d/more.yaml': JSON.stringify({
       virtual_models: more,
-      rules: [{ match: { model: 'moved' }, use: 'no-one' }],
+      rules: [
+        { match: { model: 'moved' }, use: 'no-one' },
+        ...['tight', 'Team/One model', 'claude/second'].map(model => ({
+          match: { model, keys: ['kept-from'] },
+          deny: 'Not with this key.',
+        })),
+      ],
     }),
   },
 })
@@ -237,6 +243,25 @@ t.test('hidden models and patterns are called but not listed', async t => {
   const ids = data.map(({ id }) => id)
   t.ok(ids.includes('Team/One model'))
   for (const id of ['unlisted', 'any/*']) t.notOk(ids.includes(id), id)
+})
+
+t.test('listings leave out what a rule denies to their key', async t => {
+  const made = { project: 'default', name: 'kept-from' }
+  const { key } = await commandsOf(gateway)<{ key: string }>('keys.create', made)
+  const headers = { authorization: `Bearer ${key}` }
+  const listed = async (path: string, given = {}) => JSON.stringify(await (await gateway.get(path, given)).json())
+  const paths = ['/v1/models', '/v1/models?mapped=true', '/v3/ai/config']
+  for (const path of paths) {
+    const [all, own] = [await listed(path), await listed(path, headers)]
+    for (const id of path === paths[1] ? ['one/tight', 'claude/second'] : ['Team/One model']) {
+      t.match(all, `"id":"${id}"`, `${path} with another key: ${id}`)
+      t.notMatch(own, `"id":"${id}"`, `${path}: ${id}`)
+    }
+    t.match(own, path === paths[0] ? '"id":"second"' : '"one/first"', `${path}: what another name still calls`)
+  }
+  t.match(await listed('/v1/models?include_restricted=true', headers), '"id":"tight"')
+  t.equal((await gateway.get('/v1/models/tight', headers)).status, 404)
+  t.equal((await gateway.get('/v1/models/second', headers)).status, 200)
 })
 
 t.test('a virtual model is listed with what all of its targets can', async t => {

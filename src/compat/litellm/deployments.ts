@@ -1,9 +1,8 @@
 /** The models of a key as LiteLLM lists them: a name, and each deployment behind it. */
 import type { Exchange } from '../../core/exchange.ts'
-import { foundOffers } from '../../core/offer.ts'
 import type { Mapping, Model } from '../../core/translator.ts'
 import { nameOf } from '../../endpoints/model-entry.ts'
-import { noFlags, shownMappings, today, viewOf } from '../../endpoints/model-view.ts'
+import { listedIn, noFlags, shownMappings, today, viewOf, virtualIn } from '../../endpoints/model-view.ts'
 import { shownTargets } from '../../endpoints/virtual-entry.ts'
 import { resolve } from '../../routing/resolve.ts'
 
@@ -27,14 +26,13 @@ export function deploymentsOf(ex: Exchange): Deployment[] {
     }
     return [nameOf(model), ...model.aliases.filter(means)]
   }
-  const models = [...catalog.models.values(), ...foundOffers(catalog).map(({ model }) => model)]
   return [
-    ...[...(catalog.virtual?.values() ?? [])].flatMap(virtual =>
+    ...virtualIn(view).flatMap(virtual =>
       offers(
         [virtual.id],
         shownTargets(virtual, view, noFlags, day).flatMap(({ mappings }) => mappings),
       ),
     ),
-    ...models.flatMap(model => offers(named(model), shownMappings(model, view, noFlags, day))),
+    ...listedIn(view).flatMap(model => offers(named(model), shownMappings(model, view, noFlags, day))),
   ]
 }
