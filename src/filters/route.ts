@@ -192,8 +192,8 @@ function changedRequests(planned: readonly PlannedModel[], { turns }: Selection,
   return ({ candidate }: CandidateTarget) => planned[turns?.get(candidate) ?? 0]!.changed ?? request
 }
 
-/** Requests that a limit has sent to another model. */
 const moved = new WeakSet<Exchange>()
+/** Whether a limit has sent the request to another model. */
 export const isMoved = (ex: Exchange): boolean => moved.has(ex)
 
 /** Returns the request for another model, in the place of all that it names. */

@@ -155,8 +155,8 @@ export class PassedLimits {
       reservation.correct(this.#isRefused ? 0 : used[windowKinds[limit.kind].counts]),
     )
     const { counters } = this.#services
-    const { key, policy, bucket } = (this.#isRefused && this.#counted) || {}
-    if (policy) corrections.push(counters.correct(key!, policy.windowMs, bucket!, -1))
+    const counted = this.#isRefused ? this.#counted : undefined
+    if (counted) corrections.push(counters.correct(counted.key, counted.policy.windowMs, counted.bucket!, -1))
     const places = this.#places.map(key => counters.leave(key))
     if (!this.#isRefused && this.#services.alerts?.isOn) this.#watchAll(used)
     this.#taken = []
