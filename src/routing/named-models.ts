@@ -8,7 +8,7 @@ import { checkProviders, orderOf, withoutSuffix } from './preferences.ts'
 import { withPreset } from './presets.ts'
 import { RequestQuery, type RoutedRequest, type RoutingQuery } from './query.ts'
 import { ruleFor } from './rules.ts'
-import { targetsOf, virtualOf } from './virtual-models.ts'
+import { noTarget, targetsOf, virtualOf } from './virtual-models.ts'
 
 /** One model that a request names, and what it means. */
 export interface NamedModel {
@@ -41,7 +41,10 @@ export function namesMeant(query: RoutingQuery, name: string): readonly string[]
   const { use = name, deny } = ruleFor(name, query) ?? {}
   if (deny !== undefined) throw errors.modelDenied(deny)
   const virtual = virtualOf(query.catalog, use)
-  return virtual ? targetsOf(virtual, query, Math.random).map(target => target.name) : [use]
+  if (!virtual) return [use]
+  const targets = targetsOf(virtual, query, Math.random)
+  if (targets.length === 0) throw noTarget(virtual)
+  return targets.map(target => target.name)
 }
 
 /** In the order in which they are to be tried; at least one. Throws the 4xx that names what is unknown. */
@@ -143,7 +146,12 @@ function meaningsOf(
   }
   const own = { ...(strategy === undefined ? {} : { strategy }) }
   const unknown: GatewayError[] = []
-  const meanings = targetsOf(model, query, random, refused).flatMap((target): Meaning[] => {
+  const targets = targetsOf(model, query, random)
+  if (targets.length === 0) {
+    refused.push(noTarget(model))
+    return []
+  }
+  const meanings = targets.flatMap((target): Meaning[] => {
     const { preset, sorted, through } = target
     try {
       return [{ ...meaningOf(query, target.name), ...own, virtual: name + suffix, preset, sorted, through }]
@@ -154,7 +162,7 @@ function meaningsOf(
       return []
     }
   })
-  if (meanings.length === 0 && unknown[0]) throw unknown[0]
+  if (meanings.length === 0) throw unknown[0]!
   return meanings
 }
 

@@ -73,16 +73,16 @@ interface Meant {
   readonly through: readonly string[]
 }
 
-/** Models in the order in which they are tried, each once. `unmet` gets the 400 for no met condition; else it is thrown. */
-export function targetsOf(model: VirtualModel, query: Facts, random: () => number, unmet?: GatewayError[]): Meant[] {
+/** Models in the order in which they are tried, each once; none where no condition is met. */
+export function targetsOf(model: VirtualModel, query: Facts, random: () => number): readonly Meant[] {
   const meant = new Map<string, Meant>()
   for (const one of expanded(model, query, {}, random)) if (!meant.has(one.name)) meant.set(one.name, one)
-  if (meant.size > 0) return [...meant.values()]
-  const error = errors.unsupported(`No target of the model "${model.id}" is meant for this request.`, 'model')
-  if (!unmet) throw error
-  unmet.push(error)
-  return []
+  return [...meant.values()]
 }
+
+/** The 400 of a virtual model without such a target. */
+export const noTarget = ({ id }: VirtualModel): GatewayError =>
+  errors.unsupported(`No target of the model "${id}" is meant for this request.`, 'model')
 
 /** Names of all targets, whatever their conditions. */
 export const allTargetsOf = (model: VirtualModel, catalog: Catalog): readonly string[] => [
