@@ -46,9 +46,13 @@ function countsOf(report: Json) {
     count(counts => splitOf(counts).ephemeral_5m_input_tokens),
     written1h,
   )
+  // No prompt is empty: a later report of zeros alone means that it was not counted again.
+  const isCounted = Boolean(input || read || written)
   return {
-    // No prompt is empty: a later report of zeros alone means that it was not counted again.
-    ...((input || read || written) && { input, read, written, written1h }),
+    input: isCounted ? input : undefined,
+    read: isCounted ? read : undefined,
+    written: isCounted ? written : undefined,
+    written1h: isCounted ? written1h : undefined,
     zero: input === 0 ? input : undefined,
     output: total(report, 'output_tokens'),
     thinking: isObject(details) ? countIn(details.thinking_tokens) : undefined,

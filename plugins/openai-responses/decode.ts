@@ -119,12 +119,7 @@ export class ResponsesDecoder implements Decoder {
       case 'response.completed':
       case 'response.incomplete':
       case 'response.failed':
-        // Some servers report the error beside the response.
-        this.#finish(
-          endingOf(kind.slice('response.'.length), response),
-          { ...objectIn(response), ...(error != null && { error }) },
-          out,
-        )
+        this.#finish(endingOf(kind.slice('response.'.length), response), withError(objectIn(response), error), out)
         break
       default:
         this.#other(kind, payload, out)
@@ -231,6 +226,10 @@ export class ResponsesDecoder implements Decoder {
     out.push({ type: 'error', error })
   }
 }
+
+/** Some servers report the error beside the response. */
+const withError = (response: Json, error: unknown): Json =>
+  error == null ? response : Object.assign({}, response, { error })
 
 /** The streamed call of each final one: of its id or, where as many were streamed, the next one. */
 function matched(items: readonly Json[], streamed: readonly CallItem[]): ReadonlyMap<Json, CallItem> {
