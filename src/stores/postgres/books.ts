@@ -2,7 +2,7 @@
 import type pg from 'pg'
 import { differences, limitDifference } from '../rules/usage.ts'
 import { DAILY, HOURLY_OF_DAYS } from '../sql/days.ts'
-import { ODD_JOBS } from '../sql/odd-jobs.ts'
+import { JOB_DIFFERENCES } from '../sql/job-differences.ts'
 import { connected } from './migrate.ts'
 
 /** SQL: sums of each source of truth by organization, under the names of `differences`. */
@@ -53,7 +53,7 @@ export async function differencesIn(client: pg.Client): Promise<string[]> {
     }
   }
   const limits = await client.query<{ id: string; held: string; open: string }>(LIMITS)
-  const jobs = await client.query<{ difference: string }>(ODD_JOBS)
+  const jobs = await client.query<{ difference: string }>(JOB_DIFFERENCES)
   return [
     ...differences(organizations),
     ...limits.rows.map(({ id, held, open }) => limitDifference(id, BigInt(held), BigInt(open))),

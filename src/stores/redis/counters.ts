@@ -109,7 +109,7 @@ export class RedisCounters implements Counters {
   }
 
   async correct(key: string, windowMs: number, bucket: number, units: number): Promise<void> {
-    // A bucket of its own clock, where it has counted by its share.
+    // It was counted here or in Redis. The clocks differ, so that the other one has no such bucket.
     this.#own.correct(key, windowMs, bucket, units)
     if (!this.#link.up) return
     const name = keyOf(`w${windowMs}`, key)

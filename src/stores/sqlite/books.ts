@@ -2,7 +2,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { differences, limitDifference } from '../rules/usage.ts'
 import { DAILY, HOURLY_OF_DAYS } from '../sql/days.ts'
-import { ODD_JOBS } from '../sql/odd-jobs.ts'
+import { JOB_DIFFERENCES } from '../sql/job-differences.ts'
 import { Database, type Sqlite } from './driver.ts'
 
 /** Sums of each source of truth by organization: names of the sums, and the rows. */
@@ -69,7 +69,7 @@ async function differencesIn(db: Sqlite): Promise<string[]> {
   for (const { id, held, open } of db.prepare<[], LimitRow>(LIMITS).safeIntegers().iterate()) {
     found.push(limitDifference(id, held, open))
   }
-  found.push(...db.prepare<[], string>(ODD_JOBS).pluck().all())
+  found.push(...db.prepare<[], string>(JOB_DIFFERENCES).pluck().all())
   return found
 }
 

@@ -2,10 +2,10 @@
 import { JOBS_OWNER } from '../rules/jobs.ts'
 
 /**
- * SQL: a sentence for each job that is not as it should be. A running one has one hold of its amount. An ended one has
+ * SQL: a sentence for each job that differs from the ledger. A running one has one hold of its amount. An ended one has
  * none and is charged its cost at most once.
  */
-export const ODD_JOBS = `
+export const JOB_DIFFERENCES = `
   SELECT 'job ' || jobs.id || ': '
     || CASE WHEN completed_at IS NULL THEN 'no hold of its amount' ELSE 'a hold though it has ended' END AS difference
   FROM jobs LEFT JOIN holds ON holds.id = hold_id
