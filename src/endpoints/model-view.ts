@@ -63,16 +63,16 @@ export function viewOf(ex: Exchange, { include_restricted: all }: Flags): View {
     return { catalog: snapshot.catalog, audience: unrestricted, name, tenant: '', shows, denies: () => false }
   }
   const { mode, orgName, projectId, keyId, keyName } = principal
-  const isDenied = catalog.rules?.some(({ deny }) => deny !== undefined) === true
-  const isShared = !access.restricted && mode === 'credits' && catalog === snapshot.catalog && !isDenied
+  const hasDenials = catalog.rules?.some(({ deny }) => deny !== undefined) === true
+  const isShared = !access.restricted && mode === 'credits' && catalog === snapshot.catalog && !hasDenials
   return {
     catalog,
     // Accesses belong to one policy object; changed keys come with a new one.
     audience: access.restricted ? access : isShared ? unrestricted : policy,
-    name: [mode, ...(isDenied ? [orgName, projectId, keyId, keyName] : []), ...limited].join(' '),
+    name: [mode, ...(hasDenials ? [orgName, projectId, keyId, keyName] : []), ...limited].join(' '),
     tenant: isShared ? '' : ex.caller.tenant,
     shows: mapping => access.issue(mapping) === undefined && isCallable(ex.caller, mapping),
-    denies: name => isDenied && ruleFor(name, { catalog, principal })?.deny !== undefined,
+    denies: name => hasDenials && ruleFor(name, { catalog, principal })?.deny !== undefined,
   }
 }
 
