@@ -2,8 +2,10 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import type { HttpProxy } from '../../src/lib/egress.ts'
 import type { GatewayError } from '../../src/lib/error.ts'
 import { findAwsKeys } from '../../src/upstream/auth/aws-default.ts'
+import { startConnectProxy } from '../helpers/connect-proxy.ts'
 import { awsEnvironment, awsServices, type Services } from './aws-services.ts'
 
 const HOUR_S = 3600
@@ -207,6 +209,24 @@ t.test('requests for credentials carry what each platform requires', async t => 
     await found
     t.match(services.asked, [{ headers: { 'x-amz-sso_bearer_token': 'token-sso' } }])
   })
+})
+
+t.test('requests for a role leave by the egress that is given', async t => {
+  const services = await awsServices(t, { 'POST /': keysOfSts('AssumeRole') })
+  const port = Number(new URL(services.url).port)
+  const proxy = await startConnectProxy(t, { route: target => (target === 'sts.test:80' ? port : undefined) })
+  const to: HttpProxy = {
+    ...{ protocol: 'http:' as const, hostname: '127.0.0.1', port: String(proxy.port), name: 'proxy' },
+    ...{ authorization: undefined, password: undefined },
+  }
+  const egress = {
+    ...{ id: 'one', proxy: to, noProxy: undefined, proxiesLoopback: true, proxyFor: () => to },
+    ...{ ca: undefined, client: undefined },
+  }
+  awsEnvironment(t, { HOME: homeOf(t), AWS_ENDPOINT_URL_STS: 'http://sts.test' })
+  const { token } = await findAwsKeys({ region: REGION, profile: 'role', now: Date.now(), egress })
+  t.equal(token, taken)
+  t.strictSame(proxy.taken(), ['sts.test:80'])
 })
 
 t.test('what is missing is named, and no key is shown', async t => {
