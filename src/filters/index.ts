@@ -8,7 +8,7 @@ import { healing } from './healing/index.ts'
 import { ratelimit } from './ratelimit/index.ts'
 import { reasoning } from './reasoning/index.ts'
 import { responses } from './responses/index.ts'
-import { route } from './route.ts'
+import { route } from './route/index.ts'
 import { telemetry } from './telemetry.ts'
 import { translate } from './translate/index.ts'
 

@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import type { Catalog } from '../../src/core/catalog.ts'
-import { route } from '../../src/filters/route.ts'
+import { route } from '../../src/filters/route/index.ts'
 import { type Facts, scoresOf, weightsFor } from '../../src/routing/score.ts'
 import { upstreamError } from '../../src/wire/upstream-error.ts'
 import { asking, catalogOf, Memory, priced, provider, settingsOf } from './kit.ts'

@@ -16,7 +16,7 @@ import { splitsProjects } from '../../routing/conditions.ts'
 import { virtualFor } from '../../routing/rules.ts'
 import { isCopy } from '../copy.ts'
 import { isHealed } from '../healing/index.ts'
-import { isMoved } from '../route.ts'
+import { isMoved } from '../route/index.ts'
 import { ExchangeQuery } from '../routing-query.ts'
 import { replay } from './replay.ts'
 
