@@ -408,7 +408,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   demo: 200,
   egress: 1200,
   endpoints: 2125,
-  filters: 6190,
+  filters: 6220,
   http: 2550,
   jobs: 1780,
   json: 980,

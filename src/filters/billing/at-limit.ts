@@ -1,7 +1,7 @@
 /** Limits on money that let requests pass, or have another model used (docs/spending-limits.md#at-a-limit). */
 
 import type { Exchange } from '../../core/exchange.ts'
-import type { Exhausted, HoldRequest, Principal, Quota, Services } from '../../core/ports.ts'
+import type { Exhausted, Hold, HoldRequest, Principal, Quota, Services } from '../../core/ports.ts'
 
 const DAY_MS = 86_400_000
 
@@ -35,6 +35,17 @@ export function payerAtLimit(ex: Exchange, payer: Principal): Principal {
   if (!ids) return payer
   const budgets = payer.budgets.map(one => (ids.has(one.id) ? Object.assign({}, one, { onLimit: 'notify' }) : one))
   return Object.assign({}, payer, { budgets })
+}
+
+/** Places a hold, with its limits as they let it pass. Resolves with the refusal, if there is one. */
+export async function placeHold(ex: Exchange, wanted: HoldRequest, services: Services): Promise<Hold | Exhausted> {
+  const hold = await services.ledger.hold(wanted)
+  if ('exhausted' in hold) {
+    const instead = atLimit(ex, wanted, hold, services)
+    return instead ? placeHold(ex, instead, services) : hold
+  }
+  if (hold.passed) tellPassed(ex, wanted.principal, hold.passed, services)
+  return hold
 }
 
 /**

@@ -6,16 +6,10 @@ import type { Exchange } from '../../core/exchange.ts'
 import { tokensOfImage } from '../../core/media.ts'
 import type { Reply } from '../../core/reply.ts'
 import { TOKEN_BYTES, textSize } from '../../core/usage.ts'
+import type { Conclusion } from './conclusion.ts'
 import type { Meter } from './meter.ts'
 
 type Batch = IteratorResult<readonly Event[]>
-
-/** Settles or releases the hold at the end of an answer. */
-interface Conclusion {
-  /** `isWhole`: all that the provider says of the answer was read, also where its client has left. */
-  settle(outcome: Outcome, isWhole: boolean): Promise<void>
-  release(): Promise<void>
-}
 
 /**
  * Ends only when the charge for the answer is durable, and before its hold is used up. Written by hand: a generator

@@ -5,23 +5,22 @@
  * for the delivered content. If the client left, the work done so far is charged.
  */
 
-import type { Outcome } from '../../core/answer.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { FilterFactory } from '../../core/filter.ts'
-import { type Money, parseDecimal, toNumber } from '../../core/money.ts'
-import { labelsOf } from '../../core/offer.ts'
-import type { Exhausted, Hold, HoldRequest, Principal, Services } from '../../core/ports.ts'
+import { type Money, parseDecimal } from '../../core/money.ts'
+import type { Exhausted, Hold, HoldRequest, Services } from '../../core/ports.ts'
 import { only, type Reply } from '../../core/reply.ts'
 import { type Infer, s } from '../../core/schema.ts'
-import { asError, CLIENT_CLOSED, errors } from '../../lib/error.ts'
+import type { Target } from '../../core/translator.ts'
+import { asError, errors } from '../../lib/error.ts'
 import { costWith, type Estimate, estimate, tokensWithin } from '../../metering/estimate.ts'
 import { comesInPieces, isUnmeasured } from '../../metering/requests.ts'
 import { isByok } from '../../routing/policy.ts'
-import { atLimit, tellPassed } from './at-limit.ts'
+import { placeHold } from './at-limit.ts'
 import { Charged, endOf } from './charged.ts'
-import { allowanceOf, discounted, exhaustedError, type OutputLimit, payerOf, storageOf, uncharged } from './funding.ts'
+import { Conclusion, recorded } from './conclusion.ts'
+import { allowanceOf, discounted, exhaustedError, type OutputLimit, payerOf, uncharged } from './funding.ts'
 import { JobAdmission } from './jobs.ts'
-import { keep, release } from './keep.ts'
 import { Meter, stoppedBy } from './meter.ts'
 import { identityOf, rowOf } from './row.ts'
 import { admitSession } from './session-charges.ts'
@@ -57,8 +56,6 @@ export const billing: FilterFactory<Options> = {
     const { ledger, now } = services
     const storageRate = parseDecimal(given.storage, TOKEN_PLACES)
     const jobs = new JobAdmission(services)
-    /** Exchanges with a row. */
-    const recorded = new WeakSet<Exchange>()
     /** Holds of failed attempts, by exchange. The next one has another id: it may begin before these have ended. */
     const failed = new WeakMap<Exchange, number>()
     return {
@@ -71,57 +68,30 @@ export const billing: FilterFactory<Options> = {
           recorded.add(ex)
           return reply
         }
-        const { mapping, provider } = target
         const expected = estimate(ex) ?? undefined
-        if (!expected && mapping.unpriced !== 'allow' && !isByok(target.credential)) {
-          const refused = errors.unpriced(mapping.model.id, provider.id, target.price && 'what is asked of ')
-          // Another provider may have the price.
-          throw refused.with({ failover: true })
-        }
-        const streamed = ex.streaming && mapping.supports.has('streaming')
-        const isEndable = comesInPieces(ex) && mapping.cancellable !== false && !isUnmeasured(ex)
-        const { amount, least, step } = expected ? sizes(expected, isEndable, given) : NOTHING
-        const spare = given.hold_unmeasured ? expected?.unmeasured : undefined
-        const wanted = holdFor(ex, `${ex.logId}:${failed.get(ex) ?? 0}`, amount, least, spare, now())
+        if (!expected) checkUnpriced(target)
+        const isEndable = comesInPieces(ex) && target.mapping.cancellable !== false && !isUnmeasured(ex)
+        const first = expected ? firstHold(expected, isEndable, given) : NOTHING
+        const wanted = holdFor(ex, `${ex.logId}:${failed.get(ex) ?? 0}`, first, now())
         if (ex.operation.job) return jobs.handle(ex, wanted, next)
         const hold = await reserve(ex, wanted, expected, services)
-        if (!isEndable && expected && hold && hold.amount < amount) setLimit(ex, expected, hold)
-        const isBounded = expected && !(wanted.byok && wanted.principal.budgets.length === 0)
-        const held = isBounded && hold ? withSpare(expected, hold.amount - amount) : undefined
-        const isMetered = streamed || isEndable
-        const meter = hold && isMetered ? new Meter(ex, hold, held, wanted, step, services) : undefined
-        const conclusion = {
-          settle(outcome: Outcome, isWhole: boolean) {
-            recorded.add(ex)
-            meter?.end()
-            const ended = meter?.hold ?? hold
-            const most = isBounded || ex.isOwed || ex.answer.billedFailure ? ended?.amount : undefined
-            const payer = wanted.principal
-            return settle(ex, outcome, isWhole, { hold: ended, most, storageRate, payer }, services)
-          },
-          release() {
-            meter?.end()
-            return release(meter?.hold ?? hold, services)
-          },
-        }
+        if (!isEndable && expected && hold && hold.amount < first.amount) setLimit(ex, expected, hold)
+        const bound = expected && !isUnlimited(wanted) ? expected : undefined
+        const isMetered = isEndable || (ex.streaming && target.mapping.supports.has('streaming'))
+        const held = bound && hold ? withSpare(bound, hold.amount - first.amount) : undefined
+        const meter = hold && isMetered ? new Meter(ex, hold, held, wanted, first.step, services) : undefined
+        const attempt = { hold, meter, payer: wanted.principal, isBounded: bound !== undefined, storageRate }
+        const conclusion = new Conclusion(ex, attempt, services)
         let reply: Reply
         try {
           reply = await next()
         } catch (thrown) {
-          if (meter?.stopped) {
-            reply = { status: 200, headers: [], events: only(...endOf(ex, [])) }
-          } else {
-            const error = asError(thrown)
+          if (!meter?.stopped) {
             failed.set(ex, (failed.get(ex) ?? 0) + 1)
-            if (error.billed && !ex.answer.billedFailure) ex.failedWith([], error)
-            // A provider that fails after its client has left is paid as little as any that fails.
-            if (ex.isOwed && error.status === CLIENT_CLOSED) {
-              await conclusion.settle('aborted', ex.answer.billedFailure === 'parts')
-            } else if (ex.answer.billedFailure) await conclusion.settle('error', ex.answer.billedFailure === 'whole')
-            // Not awaited, so that it shares a transaction with the next attempt's hold: a crash always finds one of them.
-            else void conclusion.release()
+            await conclusion.failed(asError(thrown))
             throw thrown
           }
+          reply = { status: 200, headers: [], events: only(...endOf(ex, [])) }
         }
         reply.events = new Charged(ex, reply.events, conclusion, meter)
         return reply
@@ -134,21 +104,37 @@ export const billing: FilterFactory<Options> = {
   },
 }
 
-const NOTHING = { amount: 0n, least: 0n, step: 0 }
+/** Throws for an offer whose price is unknown, unless its manifest or the caller's own key allows it. */
+function checkUnpriced({ mapping, provider, credential, price }: Target): void {
+  if (mapping.unpriced === 'allow' || isByok(credential)) return
+  // Another provider may have the price.
+  throw errors.unpriced(mapping.model.id, provider.id, price && 'what is asked of ').with({ failover: true })
+}
+
+/** Amounts of the first hold of an attempt. */
+interface FirstHold extends Pick<HoldRequest, 'amount' | 'least' | 'spare'> {
+  /** Tokens of each choice by which the hold of a stream grows. */
+  readonly step: number
+}
+const NOTHING: FirstHold = { amount: 0n, least: 0n, step: 0 }
 
 /**
- * Returns the sizes of the first hold, and the smallest sufficient ones. A stream can be ended at any token, a whole
- * answer without a limit cannot. An answer that needs a minimum of tokens holds at least these. `step`: tokens per
- * choice by which the hold of a stream grows.
+ * Returns the amounts of the first hold: what is wanted, and what will do. A stream can be ended at any token, a whole
+ * answer without a limit cannot. An answer that needs a minimum of tokens holds at least these.
  */
-function sizes(expected: Estimate, isEndable: boolean, { stream_hold, least_output }: Options) {
-  const { choices, most, least: useful, ofImages, limitable } = expected
+function firstHold(expected: Estimate, isEndable: boolean, given: Options): FirstHold {
+  const { stream_hold, least_output, hold_unmeasured } = given
+  const { choices, most, least: useful, ofImages, limitable, unmeasured } = expected
   const first = useful > 0 ? Math.max(useful, least_output) : stream_hold
   const wanted = isEndable ? Math.min(most, first) : most
   const fewest = limitable ? Math.max(least_output + ofImages, useful) : most
   const least = Math.min(wanted, isEndable ? Math.max(useful, 1) : fewest)
-  const [amount, enough] = [costWith(expected, wanted * choices), costWith(expected, least * choices)]
-  return { amount, least: enough, step: isEndable ? Math.min(first, stream_hold) : stream_hold }
+  return {
+    amount: costWith(expected, wanted * choices),
+    least: costWith(expected, least * choices),
+    spare: hold_unmeasured ? unmeasured : undefined,
+    step: isEndable ? Math.min(first, stream_hold) : stream_hold,
+  }
 }
 
 /** Adds the amount for content of unknown size. Tokens of the answer cannot use it. */
@@ -174,10 +160,8 @@ async function reserve(
   const { ledger } = services
   const { unaffordable } = ex.operation
   try {
-    const hold = await ledger.hold(request)
+    const hold = await placeHold(ex, request, services)
     if ('exhausted' in hold) {
-      const instead = atLimit(ex, request, hold, services)
-      if (instead) return await reserve(ex, instead, expected, services)
       const least = request.least ?? request.amount
       if (!expected || expected.limitable) {
         throw exhaustedError(hold, least, expected && affordable(hold, expected), unaffordable)
@@ -185,11 +169,9 @@ async function reserve(
       // Another provider may take a limit that there is money for.
       throw exhaustedError(hold, least, null, unaffordable).with({ failover: true })
     }
-    if (hold.passed) tellPassed(ex, request.principal, hold.passed, services)
     return hold
   } catch (thrown) {
-    const unbounded = request.byok && request.principal.budgets.length === 0
-    if (unbounded && ledger.canSpool && asError(thrown).code === 'billing_unavailable') return undefined
+    if (isUnlimited(request) && ledger.canSpool && asError(thrown).code === 'billing_unavailable') return undefined
     throw thrown
   }
 }
@@ -201,15 +183,8 @@ function affordable({ room }: Exhausted, expected: Estimate): OutputLimit | unde
   return tokens < expected.most ? { param: 'max_tokens', tokens } : undefined
 }
 
-/** Throws for what a coding plan excludes. */
-const holdFor = (
-  ex: Exchange,
-  id: string,
-  amount: Money,
-  least: Money,
-  spare: Money | undefined,
-  now: number,
-): HoldRequest => ({
+/** Throws for what a coding plan excludes. `now`: Unix milliseconds. */
+const holdFor = (ex: Exchange, id: string, { amount, least, spare }: FirstHold, now: number): HoldRequest => ({
   id,
   request: identityOf(ex),
   principal: payerOf(ex),
@@ -221,30 +196,5 @@ const holdFor = (
   allowance: allowanceOf(ex),
 })
 
-/** How an answer is charged. */
-interface Settlement {
-  readonly hold: Hold | undefined
-  /** Maximum of an estimate, never above the held amount. Undefined when nothing bounds the hold. */
-  readonly most: Money | undefined
-  readonly storageRate: bigint
-  readonly payer: Principal
-}
-
-async function settle(
-  ex: Exchange,
-  outcome: Outcome,
-  isWhole: boolean,
-  { hold, most, storageRate, payer }: Settlement,
-  services: Services,
-): Promise<void> {
-  const { metrics, now } = services
-  ex.meter.complete(!isWhole || ex.answer.isCut, most)
-  if (ex.caller.principal!.retains) ex.answer.storage = storageOf(ex.usage, storageRate)
-  const cost = ex.meter.cost
-  const delivered = ex.streaming && ex.timings.firstToken > 0
-  await keep(rowOf(ex, outcome, cost?.total ?? null, now(), hold?.amount), hold, delivered, services, payer)
-  const { provider, model } = labelsOf(ex.target!.mapping)
-  for (const [kind, count] of Object.entries(ex.usage)) metrics.tokens(provider, model, kind, count)
-  if (cost) metrics.cost(provider, model, toNumber(cost.total))
-  else metrics.unpriced(provider, model)
-}
+/** The caller pays the provider itself, and no limit is counted. */
+const isUnlimited = ({ byok, principal }: HoldRequest): boolean => byok === true && principal.budgets.length === 0

@@ -4,7 +4,7 @@ import { costOf } from '../../core/cost.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import { type Money, type Price, toNumber } from '../../core/money.ts'
 import { isFree, labelsOf } from '../../core/offer.ts'
-import type { Exhausted, Hold, HoldRequest, Principal, RequestRow, Services } from '../../core/ports.ts'
+import type { Hold, HoldRequest, Principal, RequestRow, Services } from '../../core/ports.ts'
 import { type PartHold, type SessionCharges, type SessionPart, withOutput } from '../../core/realtime.ts'
 import type { Reply } from '../../core/reply.ts'
 import type { Mapping } from '../../core/translator.ts'
@@ -13,7 +13,7 @@ import { errors } from '../../lib/error.ts'
 import { limited } from '../../metering/settle.ts'
 import { isByok } from '../../routing/policy.ts'
 import { type PartTokens, passedOf } from '../ratelimit/passed.ts'
-import { atLimit, tellPassed } from './at-limit.ts'
+import { placeHold } from './at-limit.ts'
 import { allowanceOf, discounted, exhaustedError, payerOf, storageOf } from './funding.ts'
 import { keep, release } from './keep.ts'
 import { identityOf, rowOf } from './row.ts'
@@ -80,7 +80,7 @@ class Charges implements SessionCharges {
     }
     const amount = cost?.total ?? 0n
     const wanted = this.#wanted(amount, mapping, principal, least && costOf(least, price)?.total)
-    const hold = await this.#place(wanted)
+    const hold = await placeHold(this.#ex, wanted, this.#services)
     if ('exhausted' in hold) {
       const tokens = outputWithin(expected, price, hold.room)
       const isLess = least !== undefined && hold.room < amount
@@ -102,18 +102,8 @@ class Charges implements SessionCharges {
   /** Throws the refusal. */
   async reserve(amount: Money, mapping: Mapping, principal: Principal): Promise<Hold> {
     const wanted = this.#wanted(amount, mapping, principal)
-    const hold = await this.#place(wanted)
+    const hold = await placeHold(this.#ex, wanted, this.#services)
     if ('exhausted' in hold) throw exhaustedError(hold, amount)
-    return hold
-  }
-
-  async #place(wanted: HoldRequest): Promise<Hold | Exhausted> {
-    const hold = await this.#services.ledger.hold(wanted)
-    if ('exhausted' in hold) {
-      const instead = atLimit(this.#ex, wanted, hold, this.#services)
-      return instead ? this.#place(instead) : hold
-    }
-    if (hold.passed) tellPassed(this.#ex, wanted.principal, hold.passed, this.#services)
     return hold
   }
 

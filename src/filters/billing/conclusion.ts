@@ -1,0 +1,84 @@
+/** Ends the hold of an attempt: with a charge for its answer, or without one. */
+
+import type { Outcome } from '../../core/answer.ts'
+import type { Exchange } from '../../core/exchange.ts'
+import { toNumber } from '../../core/money.ts'
+import { labelsOf } from '../../core/offer.ts'
+import type { Hold, Principal, Services } from '../../core/ports.ts'
+import { CLIENT_CLOSED, type GatewayError } from '../../lib/error.ts'
+import { storageOf } from './funding.ts'
+import { keep, release } from './keep.ts'
+import type { Meter } from './meter.ts'
+import { rowOf } from './row.ts'
+
+/** An attempt with its money. */
+interface HeldAttempt {
+  /** Undefined for a request that is served while the ledger cannot be written. */
+  readonly hold: Hold | undefined
+  /** Meter of an answer that can be ended; it may have extended the hold. */
+  readonly meter: Meter | undefined
+  readonly payer: Principal
+  /** Whether an estimate costs at most what is held. */
+  readonly isBounded: boolean
+  /** Rate for stored data, in pico-USD per token. */
+  readonly storageRate: bigint
+}
+
+/** Exchanges that have a request row. */
+export const recorded = new WeakSet<Exchange>()
+
+/** Settles or releases a hold; the first call counts. */
+export class Conclusion {
+  readonly #ex: Exchange
+  readonly #attempt: HeldAttempt
+  readonly #services: Services
+
+  constructor(ex: Exchange, attempt: HeldAttempt, services: Services) {
+    this.#ex = ex
+    this.#attempt = attempt
+    this.#services = services
+  }
+
+  /** Charges the answer. `isWhole`: all that the provider says of it was read, also where its client has left. */
+  async settle(outcome: Outcome, isWhole: boolean): Promise<void> {
+    const ex = this.#ex
+    const { isBounded, storageRate, payer } = this.#attempt
+    const { metrics, now } = this.#services
+    recorded.add(ex)
+    const hold = this.#ended()
+    const most = isBounded || ex.isOwed || ex.answer.billedFailure ? hold?.amount : undefined
+    ex.meter.complete(!isWhole || ex.answer.isCut, most)
+    if (ex.caller.principal!.retains) ex.answer.storage = storageOf(ex.usage, storageRate)
+    const cost = ex.meter.cost
+    const delivered = ex.streaming && ex.timings.firstToken > 0
+    await keep(rowOf(ex, outcome, cost?.total ?? null, now(), hold?.amount), hold, delivered, this.#services, payer)
+    const { provider, model } = labelsOf(ex.target!.mapping)
+    for (const [kind, count] of Object.entries(ex.usage)) metrics.tokens(provider, model, kind, count)
+    if (cost) metrics.cost(provider, model, toNumber(cost.total))
+    else metrics.unpriced(provider, model)
+  }
+
+  /** Ends an attempt that has failed, which is free with the exceptions of `src/filters/billing/index.ts`. */
+  async failed(error: GatewayError): Promise<void> {
+    const ex = this.#ex
+    if (error.billed && !ex.answer.billedFailure) ex.failedWith([], error)
+    const { billedFailure } = ex.answer
+    // A provider that fails after its client has left is paid as little as any that fails.
+    if (ex.isOwed && error.status === CLIENT_CLOSED) await this.settle('aborted', billedFailure === 'parts')
+    else if (billedFailure) await this.settle('error', billedFailure === 'whole')
+    // Not awaited, so that it shares a transaction with the next attempt's hold: a crash always finds one of them.
+    else void this.release()
+  }
+
+  /** Gives all of the hold back. Never rejects. */
+  release(): Promise<void> {
+    return release(this.#ended(), this.#services)
+  }
+
+  /** Returns the hold as it is at the end. */
+  #ended(): Hold | undefined {
+    const { hold, meter } = this.#attempt
+    meter?.end()
+    return meter?.hold ?? hold
+  }
+}
