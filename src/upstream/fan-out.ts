@@ -31,105 +31,136 @@ interface PartCalls<P> {
 }
 
 /**
- * All or nothing; but what a provider refuses to make, or what fails by what the caller had its model write, is left out as
- * long as anything else is there. A caller that leaves, or by whose fault a part fails, pays for each part that its provider
- * has: as it was reported, or else as an estimate.
+ * Sends all parts and joins their answers. Resolves with the events of one answer. Without one of its answers, an `ordered`
+ * request fails. Any other request goes on without parts that the provider refuses to make, or that fail by what the caller
+ * had its model write, as long as one is left. Where the request fails by the caller's fault, or the caller leaves, each
+ * part that the provider has is charged: as it was reported, or as an estimate.
  */
-export async function fannedOut<P>(
+export const fannedOut = <P>(
   parts: readonly P[],
-  { join, ordered }: FanOut,
+  fanOut: FanOut,
   signal: Cancellation,
-  { send, charge, usageOf }: PartCalls<P>,
-): Promise<Event[]> {
-  const signals = parts.map(() => new Cancellation())
-  const stop = (reason: GatewayError) => {
-    for (const one of signals) one.abort(reason)
-  }
-  const gone = () => {
-    // The second time what is read on is to end.
-    for (const one of signals) {
-      if (one.reason) one.cut()
-      else one.abort(signal.reason ?? errors.aborted())
-    }
-  }
+  calls: PartCalls<P>,
+): Promise<Event[]> => new FannedOut(parts, fanOut, signal, calls).answer()
+
+class FannedOut<P> {
+  readonly #parts: readonly P[]
+  readonly #fanOut: FanOut
+  readonly #signal: Cancellation
+  readonly #calls: PartCalls<P>
+  readonly #signals: readonly Cancellation[]
+  readonly #answers: (readonly Event[] | undefined)[]
   /** Parts that ended unanswered because the caller has left, or has made another one fail. */
-  const cutOff = new Set<number>()
-  const answers: (readonly Event[] | undefined)[] = parts.map(() => undefined)
+  readonly #cutOff = new Set<number>()
   /** Events of failed parts that are charged. */
-  const billed: (readonly Event[])[] = []
-  let refused: GatewayError | undefined
-  let failed: GatewayError | undefined
-  const fail = (error: GatewayError) => {
-    if (failed || signal.reason) return
-    failed = error
-    // Charges the other parts: they are read on, as if the client had left.
-    stop(isCharged(error) ? errors.aborted() : error)
+  readonly #billed: (readonly Event[])[] = []
+  #next = 0
+  /** First error of a part that the answer does without. */
+  #refused: GatewayError | undefined
+  /** First error of a part by which the whole request fails. */
+  #failed: GatewayError | undefined
+
+  constructor(parts: readonly P[], fanOut: FanOut, signal: Cancellation, calls: PartCalls<P>) {
+    this.#parts = parts
+    this.#fanOut = fanOut
+    this.#signal = signal
+    this.#calls = calls
+    this.#signals = parts.map(() => new Cancellation())
+    this.#answers = parts.map(() => undefined)
   }
-  /** Without one of its answers nothing of an ordered request can be returned: no more of it is sent. */
-  const leaveOut = (error: GatewayError) => {
-    if (ordered) fail(error)
-    else refused ??= error
+
+  async answer(): Promise<Event[]> {
+    const workers = Math.min(PARTS_AT_ONCE, this.#parts.length)
+    this.#signal.listen(this.#leave)
+    try {
+      await Promise.all(Array.from({ length: workers }, () => this.#work()))
+    } finally {
+      this.#signal.ignore(this.#leave)
+    }
+    const { reason } = this.#signal
+    // A part that the gateway ends costs its caller nothing.
+    if (reason && !this.#failed) throw this.#ended(reason, reason.status === CLIENT_CLOSED)
+    const answers = this.#answers.filter(answer => answer !== undefined)
+    const error = this.#failed ?? (answers.length === 0 ? this.#refused : undefined)
+    if (error) throw this.#ended(error, isCharged(error))
+    const events = this.#fanOut.join(answers.map(withoutUsage))
+    const charged = [...this.#counted(answers), ...this.#billed]
+    if (charged.length === 0) return [reportOf(answers), ...events]
+    return [reportOf(charged), ...events.map(withCharge)]
   }
-  let next = 0
-  const run = async () => {
-    while (next < parts.length && !failed && !signal.reason) {
-      const at = next++
-      const receipt: PartReceipt = { atProvider: false }
-      try {
-        const events = await send(parts[at]!, signals[at]!, receipt)
-        const last = events.at(-1)
-        if (last?.type === 'error') {
-          billed.push(events.some(isReport) ? events : [usageOf(parts[at]!, events)])
-          leaveOut(last.error)
-        } else answers[at] = events
-      } catch (thrown) {
-        const error = asError(thrown)
-        if (error.code === 'content_filter') leaveOut(error)
-        else if (signal.reason || failed) {
-          if (error.status === CLIENT_CLOSED && receipt.atProvider) cutOff.add(at)
-        } else fail(error)
-      }
+
+  readonly #leave = (): void => {
+    // The second time what is read on is to end.
+    for (const one of this.#signals) {
+      if (one.reason) one.cut()
+      else one.abort(this.#signal.reason ?? errors.aborted())
     }
   }
-  signal.listen(gone)
-  try {
-    await Promise.all(Array.from({ length: Math.min(PARTS_AT_ONCE, parts.length) }, run))
-  } finally {
-    signal.ignore(gone)
+
+  /** Sends one part after another while the request has not failed. */
+  async #work(): Promise<void> {
+    while (this.#next < this.#parts.length && !this.#failed && !this.#signal.reason) await this.#send(this.#next++)
   }
+
+  async #send(at: number): Promise<void> {
+    const part = this.#parts[at]!
+    const receipt: PartReceipt = { atProvider: false }
+    try {
+      const events = await this.#calls.send(part, this.#signals[at]!, receipt)
+      const last = events.at(-1)
+      if (last?.type === 'error') {
+        this.#billed.push(events.some(isReport) ? events : [this.#calls.usageOf(part, events)])
+        this.#leaveOut(last.error)
+      } else this.#answers[at] = events
+    } catch (thrown) {
+      const error = asError(thrown)
+      if (error.code === 'content_filter') this.#leaveOut(error)
+      else if (!this.#signal.reason && !this.#failed) this.#fail(error)
+      else if (error.status === CLIENT_CLOSED && receipt.atProvider) this.#cutOff.add(at)
+    }
+  }
+
+  #leaveOut(error: GatewayError): void {
+    if (this.#fanOut.ordered) this.#fail(error)
+    else this.#refused ??= error
+  }
+
+  #fail(error: GatewayError): void {
+    if (this.#failed || this.#signal.reason) return
+    this.#failed = error
+    // Charges the other parts: they are read on, as if the client had left.
+    const reason = isCharged(error) ? errors.aborted() : error
+    for (const one of this.#signals) one.abort(reason)
+  }
+
+  /** Charges what is owed for a request that fails as a whole. Returns the error. */
+  #ended(error: GatewayError, isOwed: boolean): GatewayError {
+    const owed = isOwed ? this.#owed() : []
+    if (owed.length > 0) this.#calls.charge(reportOf(owed), error)
+    return error
+  }
+
   /** Returns the events to charge when the request fails as a whole. */
-  const owedOf = (): (readonly Event[])[] => {
-    const answered = parts.flatMap((part, at): (readonly Event[])[] => {
-      const events = answers[at] ?? (cutOff.has(at) ? [] : undefined)
-      if (!events || events.some(isFree)) return []
-      const isReported = events.some(({ type }) => type === 'usage')
-      return [isReported ? events : [usageOf(part, events)]]
+  #owed(): (readonly Event[])[] {
+    const owed = [...this.#billed]
+    for (const [at, part] of this.#parts.entries()) {
+      const events = this.#answers[at] ?? (this.#cutOff.has(at) ? [] : undefined)
+      if (!events || events.some(isFree)) continue
+      owed.push(events.some(({ type }) => type === 'usage') ? events : [this.#calls.usageOf(part, events)])
+    }
+    return owed
+  }
+
+  /** Returns the events to charge of the answers. A count that some answers report is estimated for the others. */
+  #counted(answers: readonly (readonly Event[])[]): (readonly Event[])[] {
+    const charged = answers.filter(answer => !answer.some(isFree))
+    const axes = countedAxes.filter(axis => charged.some(answer => reports(answer, axis)))
+    return this.#answers.flatMap((answer, at) => {
+      if (!answer || answer.some(isFree)) return []
+      // Where no part has a count, the sum of all is estimated.
+      return [axes.every(axis => reports(answer, axis)) ? answer : [this.#calls.usageOf(this.#parts[at]!, answer)]]
     })
-    return [...answered, ...billed]
   }
-  if (signal.reason && !failed) {
-    const owed = owedOf()
-    // A part that the gateway ends costs its caller nothing.
-    if (owed.length > 0 && signal.reason.status === CLIENT_CLOSED) charge(reportOf(owed), signal.reason)
-    throw signal.reason
-  }
-  const there = answers.filter(answer => answer !== undefined)
-  const counted = countedAxes.filter(axis => there.some(answer => !answer.some(isFree) && reports(answer, axis)))
-  const whole = answers.flatMap((answer, at) => {
-    if (!answer || answer.some(isFree)) return []
-    // Where no part has a count, the sum of all is estimated.
-    return [counted.every(axis => reports(answer, axis)) ? answer : [usageOf(parts[at]!, answer)]]
-  })
-  const charged = [...whole, ...billed]
-  const error = failed ?? (there.length === 0 ? refused : undefined)
-  if (error) {
-    const owed = isCharged(error) ? owedOf() : []
-    if (owed.length > 0) charge(reportOf(owed), error)
-    throw error
-  }
-  const events = join(there.map(withoutUsage))
-  if (charged.length === 0) return [reportOf(there), ...events]
-  return [reportOf(charged), ...events.map(withCharge)]
 }
 
 /** Tells whether answered parts are charged: after a provider's final rejection, and when memory is missing. */
