@@ -1,15 +1,8 @@
 /** Jina's wires `jina.embeddings` and `jina.rerank` (docs/contributing/wire-sources.md#jina). */
-import {
-  type EmbeddingRequest,
-  objectIn,
-  type Plugin,
-  type RerankRequest,
-  type Target,
-  type WireRequest,
-} from '../src/plugin.ts'
+import type { EmbeddingRequest, Plugin, RerankRequest, Target, WireRequest } from '../src/plugin.ts'
 import { textsOf } from './shared/embeddings/inputs.ts'
 import { openAiFormWire } from './shared/embeddings/openai-form.ts'
-import { type Ranking, rerankWire, tokensIn } from './shared/rerank.ts'
+import { rankingIn, rerankWire } from './shared/rerank.ts'
 
 function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireRequest {
   const { encoding_format: form, dimensions } = request
@@ -31,15 +24,7 @@ function encodeRerank({ query, documents, top_n }: Readonly<RerankRequest>, { ma
   }
 }
 
-/** Other providers of this wire answer with a bare list, or with `data`; raw logits are accepted like probabilities. */
-function readRanking(answer: unknown): Ranking {
-  if (Array.isArray(answer)) return { list: answer, usage: {} }
-  const { results, data, usage } = objectIn(answer)
-  const { total_tokens: tokens } = objectIn(usage)
-  return { list: results ?? data, usage: tokensIn(tokens) }
-}
-
-const rerank = rerankWire('jina.rerank', encodeRerank, readRanking)
+const rerank = rerankWire('jina.rerank', encodeRerank, rankingIn)
 
 /** Jina's Embeddings and Reranker APIs. */
 export const plugin = { wires: [openAiFormWire('jina.embeddings', encode), rerank] as const } satisfies Plugin

@@ -1,15 +1,8 @@
 /** Voyage's wires `voyage.embeddings` and `voyage.rerank` (docs/contributing/wire-sources.md#voyage). */
-import {
-  type EmbeddingRequest,
-  objectIn,
-  type Plugin,
-  type RerankRequest,
-  type Target,
-  type WireRequest,
-} from '../src/plugin.ts'
+import type { EmbeddingRequest, Plugin, RerankRequest, Target, WireRequest } from '../src/plugin.ts'
 import { textsOf } from './shared/embeddings/inputs.ts'
 import { openAiFormWire } from './shared/embeddings/openai-form.ts'
-import { type Ranking, rerankWire, tokensIn } from './shared/rerank.ts'
+import { rankingIn, rerankWire } from './shared/rerank.ts'
 
 /** Numbers are the default format; naming it is rejected. Texts that are too long are not truncated. */
 function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireRequest {
@@ -43,13 +36,7 @@ function encodeRerank({ query, documents, top_n }: Readonly<RerankRequest>, { ma
   }
 }
 
-function readRanking(answer: unknown): Ranking {
-  const { data, usage } = objectIn(answer)
-  const { total_tokens: tokens } = objectIn(usage)
-  return { list: data, usage: tokensIn(tokens) }
-}
-
-const rerank = rerankWire('voyage.rerank', encodeRerank, readRanking)
+const rerank = rerankWire('voyage.rerank', encodeRerank, rankingIn)
 
 /** Voyage's Embeddings and Rerankers APIs. */
 export const plugin = { wires: [embeddings, rerank] as const } satisfies Plugin

@@ -20,10 +20,12 @@ export interface Ranking {
   readonly usage: Extract<Event, { type: 'usage' }>['usage']
 }
 
-/** Tokens as a provider counted them; nothing for what is no count. */
-export function tokensIn(tokens: unknown): Ranking['usage'] {
-  const prompt = countIn(tokens)
-  return prompt === undefined ? {} : { prompt }
+/** Reads a list and its tokens. Some providers answer with a bare list, or with `data`; raw logits pass like probabilities. */
+export function rankingIn(answer: unknown): Ranking {
+  if (Array.isArray(answer)) return { list: answer, usage: {} }
+  const { results, data, usage } = objectIn(answer)
+  const prompt = countIn(objectIn(usage).total_tokens)
+  return { list: results ?? data, usage: prompt === undefined ? {} : { prompt } }
 }
 
 /** A rerank wire. `read` gets the parsed body, and the search units that count where a provider counts none. */
