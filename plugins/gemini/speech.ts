@@ -20,6 +20,7 @@ import {
   type WireRequest,
   wavHead,
 } from '../../src/plugin.ts'
+import { malformed } from '../shared/malformed.ts'
 import { audioBytes, countedOf, voiceOf } from '../shared/speech.ts'
 import { parsed } from '../shared/whole.ts'
 import { errorOf } from './error.ts'
@@ -80,8 +81,7 @@ class PartDecoder implements Decoder {
   readonly #meter = new UsageMeter()
   #began = false
   #refused: string | undefined
-  /** A stream that ends without a reason was cut. */
-  #ended = false
+  #finish: string | undefined
 
   constructor(mode: 'stream' | 'unary', target: Target, request: Readonly<SpeechRequest>) {
     const { response_format: format = 'wav' } = request
@@ -99,8 +99,10 @@ class PartDecoder implements Decoder {
     const [first] = listIn(answer.candidates)
     const candidate = objectIn(first)
     this.#refused ??= blockedBy(answer.promptFeedback) ?? filteredBy(candidate)
-    this.#ended ||= candidate.finishReason !== undefined
-    return [...this.#counted(answer.usageMetadata), ...this.#audioIn(candidate)]
+    this.#finish ??= textIn(candidate.finishReason)
+    const counted = this.#counted(answer.usageMetadata)
+    // Of a whole answer that was cut nothing is shown, so that another provider may answer.
+    return this.#isWhole && this.#isCut ? [...counted] : [...counted, ...this.#audioIn(candidate)]
   }
 
   end(): Event[] {
@@ -113,8 +115,13 @@ class PartDecoder implements Decoder {
 
   #failure(): GatewayError | undefined {
     if (this.#refused !== undefined) return errors.contentFiltered(this.#refused)
-    if (!this.#began) return errors.invalidAnswer('it holds no audio')
-    return this.#isWhole || this.#ended ? undefined : errors.truncated()
+    if (this.#isCut) return malformed(errors.truncated(), this.#meter.total)
+    return this.#began ? undefined : errors.invalidAnswer('it holds no audio')
+  }
+
+  /** Streams of more than a minute often end with `OTHER`. One without a reason was cut, too. */
+  get #isCut(): boolean {
+    return this.#finish === undefined ? !this.#isWhole : this.#finish !== 'STOP'
   }
 
   #counted(report: unknown): readonly Event[] {

@@ -262,6 +262,31 @@ t.test('M11 samples of Gemini become WAV, and no odd byte of them is lost', asyn
   t.strictSame(failure(decode('unary', request(), [{ data: '{"error":{"code":429,"message":"slow"}}' }]))[0], 503)
 })
 
+t.test('speech of Gemini that ends before its text is no success', async t => {
+  const part = (text: string, finishReason?: string, candidatesTokenCount = 50) => {
+    const inlineData = { mimeType: 'audio/L16;rate=24000', data: Buffer.from(text).toString('base64') }
+    const candidates = [{ content: { parts: [{ inlineData }] }, finishReason }]
+    return { data: JSON.stringify({ candidates, usageMetadata: { promptTokenCount: 3, candidatesTokenCount } }) }
+  }
+  const decode = (mode: 'stream' | 'unary', ...frames: object[]) =>
+    all(wires.get('gemini.speech')!.decoder(mode, offer(), request({ response_format: 'pcm' })), frames)
+  const codesOf = (events: Event[]) => events.flatMap(event => (event.type === 'error' ? [event.error] : []))
+  for (const reason of ['OTHER', 'MAX_TOKENS']) {
+    const streamed = decode('stream', part('ab'), part('c', reason))
+    t.equal(soundOf(streamed), 'abc', reason)
+    t.match(codesOf(streamed), [{ code: 'upstream_stream_truncated' }], reason)
+    const whole = decode('unary', part('abc', reason))
+    t.equal(soundOf(whole), '', `${reason}: nothing is shown of a whole answer, so that another provider may answer`)
+    t.match(codesOf(whole), [{ code: 'upstream_stream_truncated', failover: true }], reason)
+  }
+  t.match(
+    codesOf(decode('unary', part('abc', 'MAX_TOKENS', 5000))),
+    [{ billed: true }],
+    'what has cost much is charged',
+  )
+  t.strictSame(codesOf(decode('unary', part('abc', 'STOP'))), [])
+})
+
 t.test('a WAV head says its sizes, or that they are not known', async t => {
   const head = wavHead(24_000, 48_000)
   t.strictSame([head.length, head.toString('latin1', 0, 4), head.toString('latin1', 8, 16)], [44, 'RIFF', 'WAVEfmt '])
