@@ -4,6 +4,7 @@ import {
   imageClassOf,
   imageFanOut,
   type Json,
+  levelOf,
   type Plugin,
   type Target,
   type Translator,
@@ -15,10 +16,13 @@ import { ratioFor } from './shared/images/proportions.ts'
 
 const RATIOS = ['1:1', '3:4', '4:3', '9:16', '16:9', '2:3', '3:2', '1:2', '2:1']
 const MAX_IMAGES = 10
+/** It refuses other words, such as `standard` and `auto`. */
+const QUALITIES: readonly unknown[] = ['low', 'medium', 'high']
 
 function fieldsOf(request: Readonly<ImageRequest>, { mapping }: Target): Json {
-  const { prompt, n, size, quality, output_format } = request
+  const { prompt, n, size, output_format } = request
   const aspect_ratio = ratioFor(request, RATIOS)
+  const quality = levelOf(request.quality)
   return {
     model: mapping.externalId,
     prompt,
@@ -26,7 +30,7 @@ function fieldsOf(request: Readonly<ImageRequest>, { mapping }: Target): Json {
     response_format: 'b64_json',
     ...(aspect_ratio !== undefined && { aspect_ratio }),
     ...(size !== undefined && { resolution: imageClassOf(size) === '1k' ? '1k' : '2k' }),
-    ...(quality != null && { quality }),
+    ...(QUALITIES.includes(quality) && { quality }),
     ...(output_format !== undefined && { output_format }),
   }
 }

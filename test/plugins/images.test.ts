@@ -176,6 +176,8 @@ t.test('M1 each wire asks in its own words', async t => {
       '/images/generations',
       { ...grok, n: 2, aspect_ratio: '16:9', resolution: '2k' },
     ],
+    ['xai.images', 'draw-1', { quality: 'standard' }, '/images/generations', { ...grok, quality: 'medium' }],
+    ['xai.images', 'draw-1', { quality: 'auto' }, '/images/generations', grok],
     [
       'xai.image-edits',
       'draw-1',
