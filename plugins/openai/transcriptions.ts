@@ -26,10 +26,11 @@ function formatOf(request: Readonly<TranscriptionRequest>, { mapping, price }: T
 function encode(path: string, request: Readonly<TranscriptionRequest>, target: Target, stream: boolean): WireRequest {
   const { prompt, temperature, timestamp_granularities, include } = request
   const language = languageOf(request)
-  // Audio of more than 30 s with speakers needs one.
-  const { chunking_strategy = needsSpeakers(request) ? 'auto' : undefined } = request
-  const format = stream ? (needsSpeakers(request) ? 'diarized_json' : 'json') : formatOf(request, target)
   const isTranslated = path.endsWith('translations')
+  // Models that tell speakers apart refuse a request without one, also where no speakers are wanted.
+  const isCutInParts = target.mapping.supports.has('diarization') && !isTranslated
+  const { chunking_strategy = isCutInParts ? 'auto' : undefined } = request
+  const format = stream ? (needsSpeakers(request) ? 'diarized_json' : 'json') : formatOf(request, target)
   return {
     path,
     body: {

@@ -181,9 +181,15 @@ t.test('terms that ElevenLabs refuses are left out', t => {
   t.end()
 })
 
-t.test("a request for speakers has a chunking strategy on OpenAI's wire", t => {
-  t.equal(bodyOf('openai.transcriptions', { diarize: true }).chunking_strategy, 'auto')
-  t.equal(bodyOf('openai.transcriptions', {}).chunking_strategy, undefined)
+t.test("a model that tells speakers apart gets a chunking strategy on OpenAI's wire", t => {
+  const strategyAt = (wire: string, to: Target, more: Partial<TranscriptionRequest> = {}) =>
+    wires.get(wire)!.encode(request(more), to, false).body.chunking_strategy
+  t.equal(strategyAt('openai.transcriptions', offer('diarization'), { diarize: true }), 'auto')
+  t.equal(strategyAt('openai.transcriptions', offer('diarization')), 'auto', 'also where no speakers are wanted')
+  const own = { type: 'server_vad' }
+  t.equal(strategyAt('openai.transcriptions', offer('diarization'), { chunking_strategy: own }), own)
+  t.equal(strategyAt('openai.transcriptions', offer()), undefined)
+  t.equal(strategyAt('openai.translations', offer('diarization')), undefined)
   t.end()
 })
 
