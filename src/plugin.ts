@@ -24,7 +24,7 @@ export type { Plugin } from './core/plugin.ts'
 export type { Reply } from './core/reply.ts'
 export { s } from './core/schema.ts'
 export type { CountForm, JobForm, Mapping, Provider, Target, Translator } from './core/translator.ts'
-export { type Axis, CHARACTERS, textSize, type Usage } from './core/usage.ts'
+export { type Axis, CHARACTERS, estimateTokens, textSize, type Usage } from './core/usage.ts'
 export type {
   CacheMark,
   Decoder,
@@ -66,6 +66,7 @@ export { urlOf } from './lib/url.ts'
 export { wavHead } from './lib/wav.ts'
 export { aspectOf, imageClassOf, imageSizeOf, nearestAspect } from './media/image-size.ts'
 export { isText, typeOfName } from './media/type.ts'
+export { heardTokens } from './metering/audio.ts'
 export type { Decision, DecisionRequest, DecisionResult, Question } from './operations/decisions/request.ts'
 export type { EmbeddingRequest, Embeddings } from './operations/embeddings/request.ts'
 export {

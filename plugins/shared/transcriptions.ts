@@ -2,7 +2,9 @@
 import {
   type Event,
   errors,
+  estimateTokens,
   type FilePart,
+  heardTokens,
   isObject,
   type Json,
   listIn,
@@ -10,6 +12,7 @@ import {
   type Target,
   type Transcript,
   type TranscriptionRequest,
+  textSize,
   type Usage,
   type Word,
 } from '../../src/plugin.ts'
@@ -73,7 +76,8 @@ const speakerOf = (speaker: unknown): string | undefined =>
 
 /**
  * Reports the usage of an answer. A price by the hour needs the length of the audio. The first known one counts: the
- * provider's, the file head's, the end of the last word, an estimate by size (docs/money.md#length-of-audio).
+ * provider's, the file head's, the end of the last word, an estimate by size (docs/money.md#length-of-audio). Where tokens
+ * are priced and the provider counts none, they are estimated by that length and by the text.
  */
 function usageEvent(
   transcript: Transcript,
@@ -81,11 +85,19 @@ function usageEvent(
   { price }: Target,
   counted: Usage = {},
 ): Event {
-  if (price?.rates.input_audio_hour === undefined) return { type: 'usage', usage: counted }
+  const { input_audio_hour: hourly, prompt: byToken } = price?.rates ?? {}
+  if (hourly === undefined && (byToken === undefined || counted.prompt !== undefined)) {
+    return { type: 'usage', usage: counted }
+  }
   // A client has written the head of its file: what was said ends no later than the file.
   const said = lastEnd(transcript)
   const known = transcript.duration ?? (request.seconds === undefined ? said : Math.max(request.seconds, said ?? 0))
   const seconds = known ?? (request.file?.size ?? 0) / BYTES_PER_SECOND
+  if (hourly === undefined) {
+    const audio = heardTokens(seconds)
+    const completion = estimateTokens(textSize(transcript.text))
+    return { type: 'usage', usage: { prompt: audio, input_audio: audio, completion }, estimated: true }
+  }
   const usage = { ...counted, input_audio_hour: seconds / HOUR_SECONDS }
   return known === undefined ? { type: 'usage', usage, estimated: true } : { type: 'usage', usage }
 }

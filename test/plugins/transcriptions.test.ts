@@ -284,6 +284,22 @@ t.test('the duration is an estimate where only the bytes give it', async t => {
   t.strictSame(tokens, { type: 'usage', usage: {} }, 'no hours where they have no price')
 })
 
+t.test('tokens that have a price are estimated where the provider counts none', async t => {
+  const byToken: Target = { ...offer('streaming'), price: { rates: { prompt: 1n, completion: 1n }, tiers: [] } }
+  const heard = (seconds: number) => ({ prompt: 10 * seconds, input_audio: 10 * seconds, completion: 3 })
+  const answer = { text: 'Hello there' }
+  const done = { type: 'transcript.text.done', ...answer }
+  const rows: [events: Event[], seconds: number][] = [
+    [decode('openai.transcriptions', [answer], byToken, { seconds: 7 }), 7],
+    [decode('openai.transcriptions', [{ ...answer, duration: 4 }], byToken, { seconds: 7 }), 4],
+    [decode('openai.transcriptions', [done], byToken, { seconds: 7, stream: true }, true), 7],
+    [decode('mistral.transcriptions', [{ ...answer, usage: { prompt_audio_seconds: 5 } }], byToken), 5],
+  ]
+  for (const [[event], seconds] of rows) t.strictSame(event, { type: 'usage', usage: heard(seconds), estimated: true })
+  const usage = { input_tokens: 1, output_tokens: 2 }
+  t.strictSame(usageOf(decode('openai.transcriptions', [{ ...answer, usage }], byToken)), { prompt: 1, completion: 2 })
+})
+
 t.test('a stream is its deltas, and ends in the whole', async t => {
   const done = { type: 'transcript.text.done', text: 'Hi there', usage: { input_tokens: 1, output_tokens: 2 } }
   const events = [
