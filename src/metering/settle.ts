@@ -73,8 +73,8 @@ function fill(ex: Exchange, usage: Usage, delivered: Delivered, cut: boolean): b
   const isAsked = !(isText && writesText(ex)) && addAsked(ex, usage, isSilent)
   if (!isText) {
     usage.completion ??= 0
-    // Tokens that are not reported count as none where the price is not for tokens.
-    if (price && !isPaidByTokens(usage, price)) {
+    // Tokens that are not reported count as none where the price is not for tokens, and in a replay of what was so counted.
+    if (price ? !isPaidByTokens(usage, price) : ex.answer.cached && !isSilent) {
       usage.prompt ??= 0
       return isAsked
     }

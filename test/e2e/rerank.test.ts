@@ -93,6 +93,21 @@ t.test('M15 tokens are charged as reported, and more than there are documents is
   })
 })
 
+t.test('a replay counts what the answer has counted', async t => {
+  await command('projects.update', { project: 'default', cache: 'on' })
+  t.teardown(() => command('projects.update', { project: 'default', cache: 'off' }))
+  units.answers({ json: { results: ranked([0, 1]), meta: { billed_units: { search_units: 2 } } } })
+  const ask = async () => {
+    const answer = await rerank({ model: 'by-unit', documents: ['cached'] })
+    const { meta } = await bodyOf(answer)
+    const { usage } = await command('requests.show', { id: answer.headers.get('x-gateway-log-id') })
+    return { cache: answer.headers.get('x-gateway-cache'), meta, usage }
+  }
+  const { cache, ...first } = await ask()
+  t.equal(cache, 'MISS')
+  t.strictSame(await ask(), { cache: 'HIT', ...first })
+})
+
 t.test('M14 what ranks wrongly fails over, and nothing is charged for it', async t => {
   units.answers({ json: { results: ranked([3, 1]) } })
   spare.answers({ json: ranked([2, 4.5], [0, -1]) })
@@ -157,5 +172,5 @@ t.test('the books are sound: every request has a row, and all sums agree', async
   const books = openBooks(t, gateway)
   t.strictSame(books.prepare('SELECT * FROM holds').all(), [], 'nothing is held')
   const rows = books.prepare("SELECT count(*) AS n FROM requests WHERE endpoint = 'rerank'").get() as { n: bigint }
-  t.equal(Number(rows.n), 9, 'all but those whose body was refused')
+  t.equal(Number(rows.n), 11, 'all but those whose body was refused')
 })
