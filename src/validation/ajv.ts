@@ -62,13 +62,17 @@ function lengthKeyword(
   keyword: 'minLength' | 'maxLength',
   refuses: (text: string, limit: number) => boolean,
 ): CodeKeywordDefinition {
-  const code = keyword === 'minLength' ? _`require("lengths").isShorter` : _`require("lengths").isLonger`
+  const isLeast = keyword === 'minLength'
+  const code = isLeast ? _`require("lengths").isShorter` : _`require("lengths").isLonger`
   return {
     keyword,
     type: 'string',
     schemaType: 'number',
     error: {
-      message: `must be ${keyword === 'minLength' ? 'longer' : 'shorter'}`,
+      message: ({ schema }) =>
+        isLeast && schema === 1
+          ? 'must not be empty'
+          : `must have at ${isLeast ? 'least' : 'most'} ${schema} characters`,
       params: ({ schema }) => _`{limit: ${schema as number}}`,
     },
     code(cxt: KeywordCxt) {

@@ -96,6 +96,14 @@ t.test('lengths are those of code points, and large texts are not counted', asyn
     if (keyword)
       t.match(check.errors, [{ keyword, instancePath: '/text', params: { limit: keyword[1] === 'i' ? 2 : 3 } }])
   }
+  const said = (text: string, limits: Record<string, number>) => {
+    const check = compile(s.object({ text: s.string(limits) }).json)
+    check({ text })
+    return check.errors?.[0]?.message
+  }
+  t.equal(said('', { minLength: 1 }), 'must not be empty')
+  t.equal(said('a', { minLength: 2 }), 'must have at least 2 characters')
+  t.equal(said('abcd', { maxLength: 3 }), 'must have at most 3 characters')
   let looked = 0
   const { charCodeAt, codePointAt } = String.prototype
   const counting = (method: typeof codePointAt) =>
