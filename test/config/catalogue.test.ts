@@ -341,6 +341,24 @@ t.test('models that always reason offer no effort of none', async t => {
   }
 })
 
+t.test('no parameter is sent to a model that refuses it', async t => {
+  const rows: Record<string, string[]> = {
+    'xai/grok-4.6': ['stop'],
+    'xai/grok-4.5': ['stop'],
+    'xai/grok-4.3': ['stop'],
+    'xai/grok-build-0.1': ['stop', 'reasoning_effort'],
+    'zai/glm-5.2': ['stop', 'tool_choice'],
+  }
+  for (const [name, refused] of Object.entries(rows)) {
+    const { parameters } = planned(name)[0]!.mapping
+    t.strictSame(
+      refused.filter(parameter => parameters?.has(parameter) !== false),
+      [],
+      name,
+    )
+  }
+})
+
 t.test('editors are given the schemas that files are checked with', async t => {
   const schemas = editorSchemas(registry)
   const ajv = new Ajv({ strict: false, validateFormats: false, code: { optimize: false } })
