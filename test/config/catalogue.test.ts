@@ -10,10 +10,14 @@ import { Registry } from '../../src/app/registry.ts'
 import { linkCatalog } from '../../src/config/catalog.ts'
 import { editorSchemas } from '../../src/config/editor-schema.ts'
 import { type ConfigFiles, loadFiles } from '../../src/config/load.ts'
+import type { ChatRequest } from '../../src/core/chat-request.ts'
 import type { Mapping, Model, Translator } from '../../src/core/translator.ts'
 import type { Axis } from '../../src/core/usage.ts'
 import { models as listing } from '../../src/endpoints/models.ts'
+import { applyQuirks } from '../../src/filters/translate/quirks.ts'
+import type { Json } from '../../src/json/json.ts'
 import type { GatewayError } from '../../src/lib/error.ts'
+import { chat } from '../../src/operations/chat/index.ts'
 import { plan } from '../../src/routing/plan.ts'
 import { resolve } from '../../src/routing/resolve.ts'
 import { exchange, listingOf, thrown } from '../core/kit.ts'
@@ -357,6 +361,26 @@ t.test('no parameter is sent to a model that refuses it', async t => {
       name,
     )
   }
+})
+
+/** What is sent to an offer for `request`: its fields of `names`. */
+function sentTo(offer: string, request: object, names: readonly string[]): Json {
+  const target = planned(offer)[0]!
+  const { encode } = target.translator as Translator<'chat'>
+  const given = { model: offer, messages: [{ role: 'user', content: 'Hi' }], ...request } as ChatRequest
+  const { body } = encode(chat.adapted!(given, target, false), target, false)
+  applyQuirks(target.provider, body)
+  return Object.fromEntries(names.flatMap(name => (name in body ? [[name, body[name]]] : [])))
+}
+
+const toolNamed = (name: string, strict?: boolean) => ({
+  type: 'function',
+  function: { name, parameters: { type: 'object', properties: {} }, ...(strict && { strict }) },
+})
+
+t.test('Cerebras, which takes no mix of strict tools and others, gets no strict ones', async t => {
+  const tools = [toolNamed('find', true), toolNamed('read')]
+  t.strictSame(sentTo('cerebras/gpt-oss-120b', { tools }, ['tools']), { tools: [toolNamed('find'), tools[1]] })
 })
 
 t.test('editors are given the schemas that files are checked with', async t => {
