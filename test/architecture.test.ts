@@ -419,7 +419,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   metering: 905,
   oauth: 1030,
   openapi: 2505,
-  operations: 4045,
+  operations: 4055,
   policy: 690,
   realtime: 2280,
   references: 650,

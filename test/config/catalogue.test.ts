@@ -378,6 +378,15 @@ const toolNamed = (name: string, strict?: boolean) => ({
   function: { name, parameters: { type: 'object', properties: {} }, ...(strict && { strict }) },
 })
 
+t.test('tools that a caller forbids are left out where a provider takes no choice of tools', async t => {
+  const tools = [toolNamed('find')]
+  const sent = (offer: string) => sentTo(offer, { tools, tool_choice: 'none' }, ['tools', 'tool_choice'])
+  for (const offer of ['zai/glm-5.3', 'zai/glm-5.2', 'ollama/qwen3:4b']) {
+    t.strictSame(sent(offer), {}, offer)
+  }
+  t.strictSame(sent('groq/gpt-oss-20b'), { tools, tool_choice: 'none' })
+})
+
 t.test('Cerebras, which takes no mix of strict tools and others, gets no strict ones', async t => {
   const tools = [toolNamed('find', true), toolNamed('read')]
   t.strictSame(sentTo('cerebras/gpt-oss-120b', { tools }, ['tools']), { tools: [toolNamed('find'), tools[1]] })

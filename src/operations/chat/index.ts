@@ -4,7 +4,7 @@ import type { ChatRequest, Message, ReasoningEffort } from '../../core/chat-requ
 import { effortOf } from '../../core/effort.ts'
 import type { Event } from '../../core/event.ts'
 import type { Terms } from '../../core/money.ts'
-import type { Operation } from '../../core/operation.ts'
+import { type Operation, takes } from '../../core/operation.ts'
 import type { FanOut, Mapping, Target } from '../../core/translator.ts'
 import type { Usage } from '../../core/usage.ts'
 import { errors } from '../../lib/error.ts'
@@ -94,7 +94,7 @@ export const chat: Operation<'chat'> = {
   adapted(request, target, caches) {
     const { mapping } = target
     refuseHeldFiles(request, target)
-    const reasoning = adaptedReasoning(withinOutput(addressed(request, target), mapping), mapping)
+    const reasoning = adaptedReasoning(withinOutput(permitted(addressed(request, target), target), mapping), mapping)
     return caches ? autoCached(reasoning, mapping) : reasoning
   },
   routed,
@@ -124,6 +124,14 @@ const noTerms: Terms = {}
 
 function bounded(request: Readonly<ChatRequest>, tokens: number): ChatRequest {
   return { ...request, max_tokens: tokens }
+}
+
+/** Leaves out tools that the caller forbids, where the provider takes no choice of tools and would let its model call them. */
+function permitted(request: Readonly<ChatRequest>, { mapping, provider }: Target): Readonly<ChatRequest> {
+  if (request.tool_choice !== 'none') return request
+  if (takes(mapping, 'tool_choice') && !provider.quirks.drop.has('tool_choice')) return request
+  const { tools: _, tool_choice: _choice, ...rest } = request
+  return rest
 }
 
 /** Lowers a limit that the model cannot reach, which providers refuse: clients must send one and may not know the model. */
