@@ -432,7 +432,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   validation: 240,
   wire: 840,
   workers: 600,
-  plugins: 15_240,
+  plugins: 15_245,
 }
 
 t.test('no folder has more lines than its budget', async t => {

@@ -2,7 +2,9 @@
 import {
   type ChatRequest,
   errors,
+  isObject,
   type Json,
+  objectIn,
   schemaInstruction,
   type Target,
   type Tool,
@@ -36,6 +38,9 @@ const SAME = [
 
 /** Stop sequences of one request. */
 export const MAX_STOPS = 4
+
+/** Where quirks drop it, a provider takes no tool by name: that tool is offered alone, and required. */
+const NAMED = 'tool_choice.function'
 
 /** Does not modify `request`; nested values are shared. Equal requests give equal bytes. */
 export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean): WireRequest {
@@ -71,9 +76,10 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
 
   const tools = toolsOf(request)
   if (tools.length > 0) {
-    body.tools = tools
     const choice = choiceOf(request.tool_choice)
-    if (choice !== undefined) body.tool_choice = choice
+    const named = target.provider.quirks.drop.has(NAMED) ? chosen(tools, choice) : []
+    body.tools = named.length > 0 ? named : tools
+    if (choice !== undefined) body.tool_choice = named.length > 0 ? 'required' : choice
     if (request.parallel_tool_calls != null) body.parallel_tool_calls = request.parallel_tool_calls
   }
   const search = searchOf(request)
@@ -134,6 +140,11 @@ function choiceOf(choice: ChatRequest['tool_choice']): string | Json | undefined
   if (type === 'function') return { type, function: { name: shortName(choice.function.name) } }
   return type === 'custom' ? { type, custom: { name: shortName(choice.custom.name) } } : undefined
 }
+
+const chosen = (tools: readonly Json[], choice: string | Json | undefined): Json[] =>
+  isObject(choice) ? tools.filter(tool => nameOf(tool) === nameOf(choice)) : []
+
+const nameOf = ({ function: called, custom }: Json): unknown => objectIn(called ?? custom).name
 
 /** `web_search_options`, if search is requested. */
 function searchOf(request: Readonly<ChatRequest>): Json | undefined {

@@ -352,6 +352,8 @@ t.test('no parameter is sent to a model that refuses it', async t => {
     'xai/grok-4.3': ['stop'],
     'xai/grok-build-0.1': ['stop', 'reasoning_effort'],
     'zai/glm-5.2': ['stop', 'tool_choice'],
+    'moonshot/kimi-k2.7-code': ['tool_choice'],
+    'moonshot/kimi-k2-thinking': ['tool_choice'],
   }
   for (const [name, refused] of Object.entries(rows)) {
     const { parameters } = planned(name)[0]!.mapping
@@ -378,10 +380,19 @@ const toolNamed = (name: string, strict?: boolean) => ({
   function: { name, parameters: { type: 'object', properties: {} }, ...(strict && { strict }) },
 })
 
+t.test('a tool by name is the only one where a provider takes no names', async t => {
+  const tools = [toolNamed('find'), toolNamed('read')]
+  const tool_choice = { type: 'function', function: { name: 'read' } }
+  const sent = (offer: string) => sentTo(offer, { tools, tool_choice }, ['tools', 'tool_choice'])
+  t.strictSame(sent('moonshot/kimi-k3'), { tools: [tools[1]], tool_choice: 'required' })
+  t.strictSame(sent('lmstudio/qwen3-4b'), { tools: [tools[1]], tool_choice: 'required' })
+  t.strictSame(sent('groq/gpt-oss-20b'), { tools, tool_choice })
+})
+
 t.test('tools that a caller forbids are left out where a provider takes no choice of tools', async t => {
   const tools = [toolNamed('find')]
   const sent = (offer: string) => sentTo(offer, { tools, tool_choice: 'none' }, ['tools', 'tool_choice'])
-  for (const offer of ['zai/glm-5.3', 'zai/glm-5.2', 'ollama/qwen3:4b']) {
+  for (const offer of ['zai/glm-5.3', 'zai/glm-5.2', 'moonshot/kimi-k2.7-code', 'ollama/qwen3:4b']) {
     t.strictSame(sent(offer), {}, offer)
   }
   t.strictSame(sent('groq/gpt-oss-20b'), { tools, tool_choice: 'none' })
