@@ -333,6 +333,7 @@ t.test('providers that turn reasoning on and off by a field of their own get tha
 
 t.test('models that always reason offer no effort of none', async t => {
   const rows = {
+    'openai/gpt-6-astra': false,
     'openai/gpt-5.3-codex': false,
     'openai/gpt-5.4': true,
     'xai/grok-4.6': false,
