@@ -366,6 +366,11 @@ t.test('no parameter is sent to a model that refuses it', async t => {
   }
 })
 
+t.test('a request for several answers goes to models that give them', async t => {
+  const rows = { 'google-ai-studio/gemini-3.6-flash': 1, 'google-ai-studio/gemini-2.5-pro': 8 }
+  for (const [name, most] of Object.entries(rows)) t.equal(planned(name)[0]!.mapping.maxN, most, name)
+})
+
 /** What is sent to an offer for `request`: its fields of `names`. */
 function sentTo(offer: string, request: object, names: readonly string[]): Json {
   const target = planned(offer)[0]!
