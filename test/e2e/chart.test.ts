@@ -19,6 +19,7 @@ const skip = helm === undefined && 'helm is not installed'
 type Tree = Record<string, unknown>
 interface Container {
   readonly name: string
+  readonly env?: { readonly name: string }[]
   readonly command?: string[]
   readonly securityContext: Tree
   readonly lifecycle?: Tree
@@ -132,6 +133,10 @@ for (const [name, { values, words = [] }] of Object.entries(variants)) {
         t.match(pod, { automountServiceAccountToken: false, securityContext: { runAsNonRoot: true } }, kind)
         t.match(pod.securityContext, { seccompProfile: { type: 'RuntimeDefault' } }, kind)
         for (const container of [...(pod.initContainers ?? []), ...pod.containers]) {
+          const given = (container.env ?? []).map(one => one.name)
+          const { env = [] } = values as { env?: { name: string }[] }
+          const absent = env.filter(one => !given.includes(one.name))
+          t.strictSame(absent, [], `${kind} ${container.name} has each variable that its configuration may name`)
           t.match(container.securityContext, {
             allowPrivilegeEscalation: false,
             readOnlyRootFilesystem: true,
