@@ -127,9 +127,7 @@ async function readAll({ keys: source = '', adminKeyEnv }: ImportOptions, conver
   const found = await readKeys(source, adminKeyEnv, io)
   const report = new Report()
   const keys = convertKeys(found, report, converted?.virtualModels ?? [])
-  const { teams, users } = found
-  const input = { keys: found.keys, ...(teams.length > 0 && { teams }), ...(users.length > 0 && { users }) }
-  return { keys, lines: report.lines(input) }
+  return { keys, lines: report.lines(found, true) }
 }
 
 async function importInto(keys: Parameters<typeof importKeys>[0], { admin }: Session): Promise<Outcome> {

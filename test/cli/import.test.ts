@@ -845,3 +845,18 @@ t.test('what a server of your own can is what its packaged manifest says', async
   const point = 'model_list[3].litellm_params.cache_control_injection_points[0].location'
   t.match(line(point), { fate: 'changed' })
 })
+
+/** A key as LiteLLM answers it, with a hundred fields that say nothing. */
+const keyOf = (token: string, more: object) => ({ token, key_alias: token, expires: null, aliases: {}, ...more })
+
+t.test('the report about keys has no line for a field that is empty', async t => {
+  const keys = [keyOf('0'.repeat(64), { models: [], blocked: null, metadata: { note: 'x', tags: [] }, team_id: null })]
+  const dir = t.testdir({ 'keys.json': JSON.stringify(keys) })
+  const { out, code } = await gatewayctl(dir, 'import', 'litellm', '--keys', 'keys.json', '--dry-run', '--json')
+  t.equal(code, 0, out)
+  const { keys: lines } = JSON.parse(out) as { keys: { key: string }[] }
+  t.strictSame(
+    lines.map(({ key }) => key),
+    ['keys[0].token', 'keys[0].key_alias', 'keys[0].metadata.note'],
+  )
+})

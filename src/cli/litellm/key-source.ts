@@ -62,7 +62,7 @@ async function readPages(url: URL, variable: string | undefined, io: Io): Promis
   const names = (name: string) => keys.some(one => typeof one[name] === 'string')
   const teams = names('team_id') ? await optional('/team/list', {}, 'teams') : []
   const users = names('user_id') ? await optional('/user/list', { page_size: String(KEYS_PER_PAGE) }, 'users') : []
-  return { keys, teams, users }
+  return { keys, teams: teams.map(({ keys, ...team }) => team), users }
 }
 
 /** The message of the parser would repeat a part of the text. */

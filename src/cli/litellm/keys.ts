@@ -117,7 +117,8 @@ function convertKey(written: Section, at: string, report: Report, aliases: Alias
   else note(['budget_id'], 'lost', 'import from the address, whose answer has its limits, or set limits of the key')
   const unlike = ['model_max_budget', 'soft_budget'].flatMap(name => [name, `litellm_budget_table.${name}`])
   note([...unlike, 'model_spend', 'budget_limits'], 'lost', 'see alerts and limits in docs/money.md')
-  note(['created_at', 'updated_at', 'last_active', 'budget_reset_at'], 'lost', 'the gateway counts from the import')
+  const ofLitellm = ['created_at', 'created_by', 'updated_at', 'updated_by', 'total_spend', 'rotation_count']
+  note([...ofLitellm, 'last_active', 'budget_reset_at'], 'lost', 'the gateway counts from the import')
   const alias = textOf(key.key_alias)
   const preview = textOf(key.key_name)
   const isShort = preview !== undefined && /^sk-\.{2,3}.{1,6}$/.test(preview)

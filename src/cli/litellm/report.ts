@@ -27,9 +27,10 @@ export class Report {
     this.#notes.set(key, { fate: 'not carried', note })
   }
 
-  /** A line for each key of `input`. A note about a section holds for all that is in it. */
-  lines(input: unknown): Line[] {
-    return keysOf(input, '').map(([key, isEmpty]) => {
+  /** A line for each key of `input`, or each that holds something. A note about a section holds for all that is in it. */
+  lines(input: unknown, isRecord = false): Line[] {
+    const found = keysOf(input, '').filter(([, isEmpty]) => !(isRecord && isEmpty))
+    return found.map(([key, isEmpty]) => {
       const note = this.#noteOf(isEmpty ? parentOf(key) : key)
       return { key, ...(note ?? (isEmpty ? EMPTY : adviceOf(key))) }
     })
