@@ -8,7 +8,7 @@ import { readLitellm, readSection } from './import-source.ts'
 import { errorCode, Failure, type Io } from './io.ts'
 import { type Compared, shownStatus } from './litellm/compare.ts'
 import type { Converted } from './litellm/convert.ts'
-import type { importKeys, Outcome } from './litellm/keys.ts'
+import type { Outcome } from './litellm/keys.ts'
 import type { Line } from './litellm/report.ts'
 import type { Open, Session } from './session.ts'
 
@@ -94,7 +94,8 @@ async function finish(
 ): Promise<void> {
   const files = converted ? await filesOf(converted) : new Map<string, string>()
   if (!dryRun) await writeFiles(resolve(session.io.cwd, out), files, keys !== undefined)
-  const imported = keys && !dryRun ? await importInto(keys.keys, session) : undefined
+  const { importKeys } = await import('./litellm/keys.ts')
+  const imported = keys && !dryRun ? await importKeys(keys.keys, session.admin) : undefined
   const compared = await comparedBy(options, session)
   const result: Imported = {
     files: [...files.keys()],
@@ -128,11 +129,6 @@ async function readAll({ keys: source = '', adminKeyEnv }: ImportOptions, conver
   const report = new Report()
   const keys = convertKeys(found, report, converted?.virtualModels ?? [])
   return { keys, lines: report.lines(found, true) }
-}
-
-async function importInto(keys: Parameters<typeof importKeys>[0], { admin }: Session): Promise<Outcome> {
-  const { importKeys } = await import('./litellm/keys.ts')
-  return importKeys(keys, admin)
 }
 
 /** Texts by path below the folder. */
@@ -180,6 +176,8 @@ function show({ files, written, set, keys, imported, compared }: Imported, out: 
     parts.push(`set before the start:\n${set.map(({ name, value }) => `  ${name}: ${value}`).join('\n')}`)
   if (written && files.length > 0) parts.push(`check it: gatewayctl --config ${out}/config/gateway.yaml check`)
   if (imported) parts.push(`keys: ${imported.made} made, ${imported.found} there already`)
+  if (imported?.unknown.length)
+    parts.push(`keys name what is no model here, and cannot call it: ${imported.unknown.join(', ')}`)
   if (compared) parts.push(showCompared(compared))
   return `${parts.join('\n\n')}\n`
 }

@@ -58,13 +58,12 @@ export function addOperation(program: Command, open: Open): void {
         const counts = `${providers} providers, ${models} models, ${mappings} offers`
         return `${path} is valid: version ${version}, ${counts}\n`
       })
-      if (summary.unpriced.length > 0 && !json) {
-        io.err(`warning: no price is known for ${summary.unpriced.join(', ')}\n`)
-      }
-      if (!json) for (const warning of summary.warnings) io.err(`warning: ${warning}\n`)
-      const { unread } = summary
-      if (!json)
+      if (!json) {
+        const { unpriced, warnings, unread } = summary
+        if (unpriced.length > 0) io.err(`warning: no price is known for ${unpriced.join(', ')}\n`)
+        for (const warning of warnings) io.err(`warning: ${warning}\n`)
         for (const line of unread) io.err(options.secrets ? `${line}\n` : `note: ${line}; --secrets reads it\n`)
+      }
       if (isUnread) throw new CheckFailed()
       if (options.strict && summary.warnings.length > 0) throw new CheckFailed()
     })
@@ -96,10 +95,8 @@ interface ConfigCheck {
   readonly strict?: boolean
 }
 
-interface CheckOptions {
-  readonly plugins?: boolean
+interface CheckOptions extends Omit<ConfigCheck, 'secrets'> {
   readonly olderThan: number
-  readonly strict?: boolean
 }
 
 interface SyncOptions {

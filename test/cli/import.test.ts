@@ -5,6 +5,8 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { parse } from 'yaml'
+import { convertKeys } from '../../src/cli/litellm/keys.ts'
+import { Report } from '../../src/cli/litellm/report.ts'
 import { gatewayctl } from '../helpers/gatewayctl.ts'
 
 const ALL = join(import.meta.dirname, '../fixtures')
@@ -848,6 +850,47 @@ t.test('what a server of your own can is what its packaged manifest says', async
 
 /** A key as LiteLLM answers it, with a hundred fields that say nothing. */
 const keyOf = (token: string, more: object) => ({ token, key_alias: token, expires: null, aliases: {}, ...more })
+
+t.test('a key without a team is held to the models of its user, and one in a team to those of the team', async t => {
+  const keys = [
+    keyOf('sk-own', { user_id: 'held' }),
+    keyOf('sk-named', { user_id: 'held', models: ['large'] }),
+    keyOf('sk-in-team', { user_id: 'held', team_id: 't-1' }),
+    keyOf('sk-of-none', { user_id: 'none', models: ['large'] }),
+    keyOf('sk-free', { user_id: 'free', models: ['all-proxy-models'] }),
+  ]
+  const users = [
+    { user_id: 'held', models: ['small'] },
+    { user_id: 'none', models: ['no-default-models'] },
+    { user_id: 'free', models: [] },
+  ]
+  const found = convertKeys({ keys, teams: [{ team_id: 't-1', models: ['medium'] }], users }, new Report(), [])
+  t.strictSame(
+    found.map(({ args, models }) => [args.name, models]),
+    [
+      ['sk-own', ['small']],
+      ['sk-named', ['large']],
+      ['sk-in-team', ['medium']],
+      ['sk-of-none', ['no-default-models']],
+      ['sk-free', undefined],
+    ],
+  )
+})
+
+t.test('keys that may call no model of LiteLLM are left out', async t => {
+  const report = new Report()
+  const keys = [
+    keyOf('sk-reads', { key_type: 'read_only', allowed_routes: ['info_routes'] }),
+    keyOf('sk-manages', { key_type: 'management', allowed_routes: ['management_routes'] }),
+    keyOf('sk-calls', { key_type: 'llm_api', allowed_routes: ['llm_api_routes', 'info_routes'] }),
+  ]
+  const found = convertKeys({ keys, teams: [], users: [] }, report, [])
+  t.strictSame(
+    found.map(({ args }) => args.name),
+    ['sk-calls'],
+  )
+  t.match(report.lines({ keys }, true)[0], { fate: 'not carried', note: /it may call no model/ })
+})
 
 t.test('the report about keys has no line for a field that is empty', async t => {
   const keys = [keyOf('0'.repeat(64), { models: [], blocked: null, metadata: { note: 'x', tags: [] }, team_id: null })]

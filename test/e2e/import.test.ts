@@ -292,6 +292,8 @@ t.test('keys go on working with their limits and what was spent of them', async 
     createdBy: '42@users.invalid',
     expiresAt: '2100-01-01T00:00:00.000Z',
   })
+  await gateway.writeFile('group.json', JSON.stringify([oldKey('sk-canary-group-0009', { models: ['beta-group'] })]))
+  t.match(await imported('--keys', 'group.json'), { code: 0, printed: /cannot call it: beta-group/ })
   const refused = await imported('--keys', litellm)
   t.match(refused, { code: 1, printed: /--admin-key-env is missing/ })
   t.match(await imported('--keys', litellm, '--admin-key-env', 'GATEWAY_ADMIN'), { code: 1, printed: /status 401/ })

@@ -53,7 +53,7 @@ async function readPages(url: URL, variable: string | undefined, io: Io): Promis
       return await pagesOf(path, query, answer => listOf(sectionOf(answer)[name] ?? answer).map(sectionOf))
     } catch (thrown) {
       if (!(thrown instanceof Failure)) throw thrown
-      io.err(`remark: ${thrown.message}; ids stand in for the names of ${name}\n`)
+      io.err(`remark: ${thrown.message}; ids stand in for names, and limits and models of ${name} are not known\n`)
       return []
     }
   }

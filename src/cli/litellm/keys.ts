@@ -11,6 +11,10 @@ import { isSection, listOf, plainName, type Section, sectionOf, textOf } from '.
 const DEFAULT = 'default'
 /** Lists that allow every model. */
 const ALL_MODELS: readonly unknown[] = ['all-team-models', 'all-proxy-models', '*']
+/** Kinds of routes that call no model. */
+const NO_CALLS: readonly unknown[] = ['management_routes', 'info_routes']
+/** Stands among the models of a user whose keys without a team may call none. */
+const NO_MODELS = 'no-default-models'
 const HOUR_S = 3600
 const DAY_S = 24 * HOUR_S
 /** Seconds up to which a span counts as each period. */
@@ -24,7 +28,6 @@ const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, h: HOUR_S, d: DAY
 
 /** A key to import. */
 export interface Imported {
-  readonly label: string
   readonly organization: string
   readonly project: string
   /** Arguments of a new project. */
@@ -77,6 +80,7 @@ function userOf(user: Section, at: string, report: Report): Place {
   report.lost(at, 'members have no such setting')
   for (const name of ['user_id', 'user_email', 'teams'])
     report.carried(`${at}.${name}`, 'a member, where keys are theirs')
+  report.carried(`${at}.models`, 'the models of its keys without a team that name none')
   report.lost(`${at}.spend`, 'the limit of a member counts from the import')
   return { written: user, args: { ...limitOf(user, at, report), ...ratesOf(user, at, report) } }
 }
@@ -97,6 +101,11 @@ function convertKey(written: Section, at: string, report: Report, aliases: Alias
   const hash = hashOf(key.token)
   if (hash === undefined) {
     report.lost(at, 'it has no token of 64 hexadecimal digits; only keys that it knows by hash are carried')
+    return undefined
+  }
+  const routes = listOf(key.allowed_routes)
+  if (routes.length > 0 && routes.every(one => NO_CALLS.includes(one))) {
+    report.lost(at, 'it may call no model; operators have the admin token')
     return undefined
   }
   const note = (names: readonly string[], fate: 'carried' | 'changed' | 'lost', text = '') => {
@@ -122,13 +131,13 @@ function convertKey(written: Section, at: string, report: Report, aliases: Alias
   const alias = textOf(key.key_alias)
   const preview = textOf(key.key_name)
   const isShort = preview !== undefined && /^sk-\.{2,3}.{1,6}$/.test(preview)
-  const label = (alias ?? (isShort ? preview : `key ${hash.slice(0, 8)}`)).slice(0, 200)
+  const name = (alias ?? (isShort ? preview : `key ${hash.slice(0, 8)}`)).slice(0, 200)
   const member = memberOf(key)
   if (member === undefined) note(['user_id', 'user_email'], 'lost', 'the operator owns it')
   else note(['user_id', 'user_email'], 'carried', 'a member')
   const args = {
     hash,
-    name: label,
+    name,
     ...(isShort && { preview }),
     spent: amountOf(key.spend) ?? '0',
     ...(key.blocked === true && { revoked: true }),
@@ -137,7 +146,6 @@ function convertKey(written: Section, at: string, report: Report, aliases: Alias
     ...ratesOf(key, at, report),
   }
   return {
-    label,
     organization: textOf(key.organization_alias) ?? textOf(key.organization_id) ?? textOf(key.org_id) ?? DEFAULT,
     project: (textOf(key.team_alias) ?? textOf(key.team_id) ?? DEFAULT).slice(0, 200),
     projectArgs: { ...team?.args, archived: team?.written.blocked === true },
@@ -151,8 +159,9 @@ function convertKey(written: Section, at: string, report: Report, aliases: Alias
 /** A key with what its team and its owner say of it. */
 function joined(key: Section, team: Section = {}, user: Section = {}): Section {
   const own = listOf(key.models)
-  // LiteLLM holds a key to the models of its team, too.
-  const isOwn = own.length > 0 && !own.some(one => ALL_MODELS.includes(one))
+  // LiteLLM holds a key to the models of its team, else to those of its owner, too.
+  const others = listOf(textOf(key.team_id) === undefined ? user.models : team.models)
+  const isOwn = own.length > 0 && !own.some(one => ALL_MODELS.includes(one)) && !others.includes(NO_MODELS)
   const limits = ['max_budget', 'budget_duration', ...Object.keys(RATES)]
   return {
     ...key,
@@ -160,7 +169,7 @@ function joined(key: Section, team: Section = {}, user: Section = {}): Section {
     team_alias: key.team_alias ?? team.team_alias,
     organization_id: key.organization_id ?? key.org_id ?? team.organization_id,
     user_email: key.user_email ?? user.user_email,
-    models: isOwn ? own : listOf(team.models).length > 0 ? team.models : own,
+    models: isOwn || others.length === 0 ? own : others,
     isTeamKnown: Object.keys(team).length > 0,
   }
 }
@@ -254,79 +263,68 @@ export interface Outcome {
   readonly made: number
   /** Keys that were there already, which stay as they are. */
   readonly found: number
+  /** Names in their rules of no model, such as groups of models. */
+  readonly unknown: readonly string[]
 }
 
-interface Named {
+interface Listed {
+  readonly organization: string
   readonly name: string
+  readonly id: string
 }
 interface Member {
+  readonly organization: string
   readonly email: string
   readonly projects: readonly string[] | null
 }
 
 /** Makes what is missing: organizations, projects, members and keys. A second run makes nothing. */
 export async function importKeys(keys: readonly Imported[], admin: Admin): Promise<Outcome> {
-  const projects = new Map<string, Map<string, string>>()
-  const organizations = new Set((await listAll<Named>(admin, 'orgs.list')).map(({ name }) => name))
-  const members: Members = new Map()
-  const outcome = { made: 0, found: 0 }
-  for (const { organization, project, projectArgs, member, memberArgs } of keys) {
+  const [named, placed] = [await listAll<Listed>(admin, 'orgs.list'), await listAll<Listed>(admin, 'projects.list')]
+  const organizations = new Set(named.map(({ name }) => name))
+  const projects = new Map(placed.map(({ organization, name, id }) => [placeOf(organization, name), id]))
+  const listed = await listAll<Member>(admin, 'members.list')
+  const members = new Map(listed.map(one => [placeOf(one.organization, one.email.toLowerCase()), one.projects]))
+  for (const key of keys) {
+    const { organization, project, projectArgs } = key
     if (!organizations.has(organization)) {
       await admin.command('orgs.create', { name: organization, account: 'open' })
       organizations.add(organization)
     }
-    let known = projects.get(organization)
-    if (!known) {
-      const listed = await listAll<Named & { readonly id: string }>(admin, 'projects.list', { organization })
-      known = new Map(listed.map(({ name, id }) => [name, id]))
-      projects.set(organization, known)
-    }
-    if (!known.has(project)) {
-      const { archived, ...rates } = projectArgs
-      const made = { organization, name: project, ...rates }
-      const { id } = await admin.command<{ id: string }>('projects.create', made)
+    const place = placeOf(organization, project)
+    if (!projects.has(place)) {
+      const { archived, ...limits } = projectArgs
+      const { id } = await admin.command<Listed>('projects.create', { organization, name: project, ...limits })
       if (archived) await admin.command('projects.archive', { project: id })
-      known.set(project, id)
+      projects.set(place, id)
     }
-    if (member !== undefined) await joinMember(admin, members, organization, member, project, memberArgs)
+    await joinMember(admin, members, key)
   }
+  const outcome = { made: 0, found: 0 }
+  const strange = new Set<string>()
   for (const { organization, project, member, args, models } of keys) {
-    const at = projects.get(organization)!.get(project)!
-    const createdBy = member === undefined ? {} : { createdBy: member }
-    const allowed = models === undefined ? {} : { models }
-    const { found } = await admin.command<{ found?: boolean }>('keys.import', {
-      project: at,
-      ...createdBy,
-      ...allowed,
-      ...args,
-    })
+    const key = { project: projects.get(placeOf(organization, project)), createdBy: member, models, ...args }
+    const { found, unknown = [] } = await admin.command<{ found?: boolean; unknown?: string[] }>('keys.import', key)
+    for (const name of unknown) if (name !== NO_MODELS) strange.add(name)
     if (found) outcome.found++
     else outcome.made++
   }
-  return outcome
+  return { ...outcome, unknown: [...strange].sort() }
 }
 
-/** Projects of members by address, by organization; null for all projects. */
-type Members = Map<string, Map<string, readonly string[] | null>>
+/** Names are unique within an organization. */
+const placeOf = (organization: string, name: string): string => `${organization}\n${name}`
 
-async function joinMember(
-  admin: Admin,
-  members: Members,
-  organization: string,
-  email: string,
-  project: string,
-  args: Section,
-) {
-  let known = members.get(organization)
-  if (!known) {
-    const listed = await listAll<Member>(admin, 'members.list', { organization })
-    known = new Map(listed.map(one => [one.email.toLowerCase(), one.projects]))
-    members.set(organization, known)
-  }
-  const projects = known.get(email.toLowerCase())
+/** `members`: their projects by their place; null for all projects. */
+async function joinMember(admin: Admin, members: Map<string, Member['projects']>, key: Imported): Promise<void> {
+  const { organization, project, member, memberArgs } = key
+  if (member === undefined) return
+  const place = placeOf(organization, member.toLowerCase())
+  const projects = members.get(place)
   if (projects === null || projects?.includes(project)) return
   const more = [...(projects ?? []), project]
-  if (projects) await admin.command('members.update', { organization, member: email, projects: more })
-  else await admin.command('members.add', { organization, email, role: 'developer', projects: more, ...args })
-  known.set(email.toLowerCase(), more)
+  const given = { organization, projects: more }
+  if (projects) await admin.command('members.update', { ...given, member })
+  else await admin.command('members.add', { ...given, email: member, role: 'developer', ...memberArgs })
+  members.set(place, more)
 }
