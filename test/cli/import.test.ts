@@ -892,6 +892,39 @@ t.test('keys that may call no model of LiteLLM are left out', async t => {
   t.match(report.lines({ keys }, true)[0], { fate: 'not carried', note: /it may call no model/ })
 })
 
+t.test('the budget of a user is no limit of keys in teams, and teams of one name share none', async t => {
+  const report = new Report()
+  const keys = [
+    keyOf('sk-blue', { user_id: 'ada', team_id: 't-1', tpd_limit: 5000 }),
+    keyOf('sk-other', { user_id: 'bob', team_id: null }),
+    keyOf('sk-blue-too', { team_id: 't-2' }),
+    keyOf('sk-red', { team_id: 't-3', team_alias: null }),
+  ]
+  const teams = [
+    { team_id: 't-1', team_alias: 'blue', max_budget: 100 },
+    { team_id: 't-2', team_alias: 'blue', max_budget: 5 },
+    { team_id: 't-3', team_alias: 'red' },
+  ]
+  const users = ['ada', 'bob'].map(user_id => ({ user_id, max_budget: 10, budget_duration: '30d' }))
+  const found = convertKeys({ keys, teams, users }, report, [])
+  t.match(found, [
+    { project: 'blue t-1', projectArgs: { limit: '100.000000000' }, args: { tpd: 5000 } },
+    { project: 'default', memberArgs: { limit: '10.000000000', limitPeriod: 'month' } },
+    { project: 'blue t-2', projectArgs: { limit: '5.000000000' } },
+    { project: 'red' },
+  ])
+  t.notOk('limit' in found[0]!.memberArgs, 'all requests of the member would count')
+  const lines = report.lines({ users }, true)
+  t.match(
+    lines.find(({ key }) => key === 'users[0].max_budget'),
+    { fate: 'not carried', note: /keys without a team/ },
+  )
+  t.match(
+    lines.find(({ key }) => key === 'users[1].max_budget'),
+    { fate: 'carried' },
+  )
+})
+
 t.test('the report about keys has no line for a field that is empty', async t => {
   const keys = [keyOf('0'.repeat(64), { models: [], blocked: null, metadata: { note: 'x', tags: [] }, team_id: null })]
   const dir = t.testdir({ 'keys.json': JSON.stringify(keys) })

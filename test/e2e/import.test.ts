@@ -159,7 +159,7 @@ const oldKey = (secret: string, more: object = {}) => ({
 const PLENTY = { max_budget: 1_000_000, spend: 1.25, budget_duration: '30d' }
 const OLD_KEYS = [
   oldKey('sk-canary-plain-0001', { key_alias: 'plain', models: ['*'], metadata: { note: 'canary-metadata' } }),
-  oldKey('sk-canary-spent-0002', { key_alias: 'spent', max_budget: 2, spend: 2.5 }),
+  oldKey('sk-canary-spent-0002', { key_alias: 'spent', max_budget: 2, spend: 2.5, user_id: 'user-8' }),
   oldKey('sk-canary-team-0003', {
     ...PLENTY,
     team_id: 't-1',
@@ -191,7 +191,12 @@ async function startLitellm(t: Pick<typeof import('tap').default, 'teardown'>, s
       return response.end(JSON.stringify(teams))
     }
     if (pathname === '/user/list') {
-      const users = [{ user_id: 'user-7', user_email: 'seven@example.com', max_budget: 40, budget_duration: '7d' }]
+      const budget = { max_budget: 40, budget_duration: '7d' }
+      const users = ['seven', 'eight'].map((name, at) => ({
+        user_id: `user-${at + 7}`,
+        user_email: `${name}@example.com`,
+        ...budget,
+      }))
       return response.end(JSON.stringify({ users, page: 1, total_pages: 1 }))
     }
     const keys = OLD_KEYS.slice((page - 1) * size, page * size)
@@ -267,8 +272,9 @@ t.test('keys go on working with their limits and what was spent of them', async 
   ])
   t.match(await command('members.list', { organization: 'default' }), [
     {},
+    { email: 'eight@example.com', limits: [{ limit: '40', period: 'week' }] },
     { email: 'ada@example.com', projects: ['blue'] },
-    { email: 'seven@example.com', limits: [{ limit: '40', period: 'week' }] },
+    { email: 'seven@example.com', limits: [] },
   ])
   t.strictSame(await command('usage.check', {}), { differences: [] })
 
@@ -277,7 +283,7 @@ t.test('keys go on working with their limits and what was spent of them', async 
   const kept = await command<Key[]>('keys.list', {})
   t.equal(kept.length, keys.length)
   t.equal(kept.find(({ preview }) => preview === 'sk-...0003')!.spent, team.spent)
-  t.equal((await command<unknown[]>('members.list', { organization: 'default' })).length, 3)
+  t.equal((await command<unknown[]>('members.list', { organization: 'default' })).length, 4)
 
   await gateway.writeFile('keys.json', JSON.stringify(OLD_KEYS))
   t.match(await imported('--keys', 'keys.json'), { printed: /0 made, 7 there already/ })

@@ -121,7 +121,7 @@ function rowsOf(text: string): string[][] {
 }
 
 /** Columns of numbers: ids and names may look like some. */
-const NUMERIC = /^(?:spend|max_budget|soft_budget|max_parallel_requests|[tr]pm_limit)$/
+const NUMERIC = /^(?:spend|max_budget|soft_budget|max_parallel_requests|[rt]pm_limit|tpd_limit)$/
 
 /** A cell of PostgreSQL: JSON, an array such as `{a,b}`, a number, a truth, or a text. */
 function cellOf(cell: string, name: string): unknown {

@@ -48,9 +48,12 @@ export interface Imported {
  */
 export function convertKeys({ keys, teams, users }: Accounts, report: Report, virtual: readonly Section[]): Imported[] {
   const aliases = new Map(virtual.filter(isAlias).map(({ id, use }) => [String(id), targetsOf(use)]))
+  const inTeams = new Set(keys.filter(({ team_id }) => textOf(team_id) !== undefined).map(({ user_id }) => user_id))
   const groups = {
-    teams: new Map(teams.map((team, index) => [team.team_id, teamOf(team, `teams[${index}]`, report)])),
-    users: new Map(users.map((user, index) => [user.user_id, userOf(user, `users[${index}]`, report)])),
+    teams: new Map(teams.map((team, index) => [team.team_id, teamOf(team, `teams[${index}]`, report, teams)])),
+    users: new Map(
+      users.map((user, index) => [user.user_id, userOf(user, `users[${index}]`, report, inTeams.has(user.user_id))]),
+    ),
   }
   return keys.flatMap((key, index) => convertKey(key, `keys[${index}]`, report, aliases, groups) ?? [])
 }
@@ -65,7 +68,7 @@ interface Groups {
   readonly users: ReadonlyMap<unknown, Place>
 }
 
-function teamOf(team: Section, at: string, report: Report): Place {
+function teamOf(team: Section, at: string, report: Report, teams: readonly Section[]): Place {
   report.lost(at, 'projects have no such setting')
   for (const name of ['team_id', 'team_alias', 'organization_id']) report.carried(`${at}.${name}`, 'the project')
   report.carried(`${at}.models`, 'the models of its keys that name none')
@@ -73,16 +76,25 @@ function teamOf(team: Section, at: string, report: Report): Place {
   for (const name of ['members', 'members_with_roles', 'admins'])
     report.lost(`${at}.${name}`, 'owners of keys become members')
   report.carried(`${at}.blocked`, 'an archived project')
-  return { written: team, args: { ...limitOf(team, at, report), ...ratesOf(team, at, report) } }
+  const alias = textOf(team.team_alias)
+  // LiteLLM allows teams of one name. As one project they would share a limit.
+  const isShared = alias !== undefined && teams.some(one => one !== team && one.team_alias === alias)
+  if (isShared) report.changed(`${at}.team_alias`, 'other teams have this name: the id of the team follows it')
+  const written = isShared ? { ...team, team_alias: `${alias} ${textOf(team.team_id)}` } : team
+  return { written, args: { ...limitOf(team, at, report), ...ratesOf(team, at, report) } }
 }
 
-function userOf(user: Section, at: string, report: Report): Place {
+/** LiteLLM counts the budget of a user for keys without a team alone. `isInTeam`: whether other keys are theirs, too. */
+function userOf(user: Section, at: string, report: Report, isInTeam: boolean): Place {
   report.lost(at, 'members have no such setting')
   for (const name of ['user_id', 'user_email', 'teams'])
     report.carried(`${at}.${name}`, 'a member, where keys are theirs')
   report.carried(`${at}.models`, 'the models of its keys without a team that name none')
   report.lost(`${at}.spend`, 'the limit of a member counts from the import')
-  return { written: user, args: { ...limitOf(user, at, report), ...ratesOf(user, at, report) } }
+  const limit = limitOf(user, at, report)
+  if (isInTeam && limit.limit !== undefined)
+    report.lost(`${at}.max_budget`, 'it is for keys without a team; set a limit of each of these keys')
+  return { written: user, args: { ...(isInTeam ? {} : limit), ...ratesOf(user, at, report) } }
 }
 
 /** Rules name models, not virtual ones: a virtual model of another name is meant by its targets. */
@@ -166,7 +178,7 @@ function joined(key: Section, team: Section = {}, user: Section = {}): Section {
   return {
     ...key,
     ...Object.fromEntries(limits.map(name => [name, key[name] ?? sectionOf(key.litellm_budget_table)[name]])),
-    team_alias: key.team_alias ?? team.team_alias,
+    team_alias: team.team_alias ?? key.team_alias,
     organization_id: key.organization_id ?? key.org_id ?? team.organization_id,
     user_email: key.user_email ?? user.user_email,
     models: isOwn || others.length === 0 ? own : others,
@@ -229,7 +241,7 @@ function limitOf({ max_budget, budget_duration }: Section, at: string, report: R
   return { limit, limitPeriod: period }
 }
 
-const RATES = { rpm_limit: 'rpm', tpm_limit: 'tpm', max_parallel_requests: 'concurrency' } as const
+const RATES = { rpm_limit: 'rpm', tpm_limit: 'tpm', tpd_limit: 'tpd', max_parallel_requests: 'concurrency' } as const
 
 function ratesOf(key: Section, at: string, report: Report): Section {
   const rates: Record<string, number> = {}
