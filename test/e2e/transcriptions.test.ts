@@ -79,7 +79,7 @@ t.test("OpenAI's own client gets each format", async t => {
     })
   t.strictSame(await of('json'), { text: verbose.text, language: 'english', duration: 3.6, usage })
   const form = await formOf(provider.last())
-  t.strictSame(textsOf(form), { model: 'hear-1', response_format: 'verbose_json' })
+  t.strictSame(textsOf(form), { model: 'hear-1', response_format: 'verbose_json', chunking_strategy: 'auto' })
   const sent = form.get('file') as File
   t.strictSame([sent.name, sent.type, sent.size], ['audio.wav', 'audio/wav', wav(1).length])
   t.equal(await of('text'), `${verbose.text}\n`)
