@@ -192,6 +192,14 @@ t.test('a file fails over whole, byte for byte, and is charged by its length', a
   t.equal(digest(Buffer.from(await (form.get('file') as File).arrayBuffer())), digest(sound))
 })
 
+t.test('a file of a few bytes has a price by the hour', async t => {
+  provider.answers({ json: { ...verbose, duration: 0.0001 } })
+  for (const bytes of [Buffer.from('RIFF'), wav(1 / 16_000)]) {
+    const answer = await client.audio.transcriptions.create({ model: 'hear', file: await toFile(bytes, 'a.wav') })
+    t.match(answer, { text: verbose.text, usage: { cost: 0 } }, `${bytes.length} bytes`)
+  }
+})
+
 t.test('an address goes to wires that take one', async t => {
   spare.answers({
     json: { metadata: { duration: 3.6 }, results: { channels: [{ alternatives: [{ transcript: 'Hi' }] }] } },

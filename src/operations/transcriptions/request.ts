@@ -111,9 +111,9 @@ const BYTES_PER_SECOND = 8000
 const UNKNOWN_SECONDS = 600
 /** Seconds of the longest audio that providers take. */
 const MAX_AUDIO_SECONDS = 10 * 3600
-/** The length of the audio in seconds, estimated where the request does not say it. */
+/** The length of the audio in seconds, estimated where the request does not say it. At least a millisecond, which has a price. */
 export const likelySeconds = ({ seconds, file }: Readonly<TranscriptionRequest>): number =>
-  seconds ?? (file ? file.size / BYTES_PER_SECOND : UNKNOWN_SECONDS)
+  Math.max(0.001, seconds ?? (file ? file.size / BYTES_PER_SECOND : UNKNOWN_SECONDS))
 /** Returns the seconds by which audio at an address may exceed the assumed length. */
 export function unmeasuredSeconds(request: Readonly<TranscriptionRequest>): number {
   return request.file ? 0 : MAX_AUDIO_SECONDS - UNKNOWN_SECONDS
