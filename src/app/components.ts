@@ -9,7 +9,6 @@ import { DEFAULT_LISTEN } from '../config/environment.ts'
 import { ConfigManager } from '../config/manager.ts'
 import type { SecretReader } from '../config/outside.ts'
 import type { GatewayFile } from '../config/schemas/gateway.ts'
-import type { Policies } from '../core/policy.ts'
 import type { Log, ProviderHealth, Services, Stores } from '../core/ports.ts'
 import { DEMO_ORIGIN, DEMO_URL } from '../demo/address.ts'
 import { DemoProvider } from '../demo/provider.ts'
@@ -163,7 +162,6 @@ export async function createComponents(
   fetchFrom(allowed)
   const egress = () => manager.current.catalog.egress
   const fetcher = new Fetcher(allowed, nameServers(), egress)
-  const media = new ClientFetcher(fetcher, file.server.fetch)
   const served = { at: file.server.listen ?? DEFAULT_LISTEN }
   const circuits = shared?.circuits ?? new MemoryCircuits()
   const renewed = credentialRenewal({
@@ -179,29 +177,42 @@ export async function createComponents(
     manager: () => manager,
     ...{ egress, renewed },
   })
-  const uploads = await uploadFolder(env.UPLOAD_DIR)
-  const documents = new DocumentFetcher(fetcher)
-  const signingKeys = (purpose: string) => keyring.derived(purpose)
-  const providerSockets = new UpstreamSockets({ allowPrivate, inFlight, inProcess, renewed })
-  const streams = cluster.isWorker ? undefined : new MemoryStreams(memory)
-  const services = {
-    ...servicesOf(stores, policies, jobs, cache, {
-      ...{
-        alerts: alerts.watch,
-        circuits,
-        providerSockets,
-        metrics,
-        tracing,
-        load,
-        log,
-        memory,
-        media,
-        uploads,
-        streams,
-        documents,
-        signingKeys,
-      },
-    }),
+  const services: Services = {
+    version,
+    database: stores,
+    keys: stores.keys,
+    sessions: stores.sessions,
+    oauth: stores.oauth,
+    policies,
+    ledger: stores.ledger,
+    jobs: stores.jobs,
+    jobRunner: jobs,
+    responses: stores.responses,
+    issuerKeys: stores.issuerKeys,
+    contents: stores.contents,
+    realtimeSecrets: stores.realtimeSecrets,
+    reports: stores.reports,
+    counters: new MemoryCounters(),
+    cache,
+    // Kept turns use the memory of the response cache.
+    turns: cache,
+    circuits,
+    measurements: new MemoryMeasurements(),
+    affinity: new MemoryAffinity(),
+    streams: cluster.isWorker ? undefined : new MemoryStreams(memory),
+    alerts: alerts.watch,
+    providerSockets: new UpstreamSockets({ allowPrivate, inFlight, inProcess, renewed }),
+    media: new ClientFetcher(fetcher, file.server.fetch),
+    uploads: await uploadFolder(env.UPLOAD_DIR),
+    documents: new DocumentFetcher(fetcher),
+    signingKeys: purpose => keyring.derived(purpose),
+    memory,
+    load,
+    metrics,
+    tracing,
+    log,
+    random: Math.random,
+    now: Date.now,
     ...shared,
   }
   const reloads = new Reloads(metrics, log)
@@ -264,55 +275,6 @@ const portsOf = (redis: RedisStores) => {
   const { counters, cache, turns, circuits, affinity, measurements } = redis
   return { ...{ counters, cache, turns, circuits, affinity, measurements }, redis }
 }
-
-type ProcessServices = Pick<
-  Services,
-  | 'alerts'
-  | 'circuits'
-  | 'providerSockets'
-  | 'metrics'
-  | 'tracing'
-  | 'load'
-  | 'log'
-  | 'memory'
-  | 'media'
-  | 'uploads'
-  | 'streams'
-  | 'documents'
-  | 'signingKeys'
->
-
-/** Kept turns use the memory of the response cache. */
-const servicesOf = (
-  stores: Stores,
-  policies: Policies,
-  jobRunner: Jobs,
-  cache: MemoryCache,
-  process: ProcessServices,
-): Services => ({
-  version,
-  database: stores,
-  keys: stores.keys,
-  sessions: stores.sessions,
-  oauth: stores.oauth,
-  policies,
-  ledger: stores.ledger,
-  jobs: stores.jobs,
-  jobRunner,
-  responses: stores.responses,
-  issuerKeys: stores.issuerKeys,
-  contents: stores.contents,
-  realtimeSecrets: stores.realtimeSecrets,
-  reports: stores.reports,
-  counters: new MemoryCounters(),
-  cache,
-  turns: cache,
-  ...process,
-  measurements: new MemoryMeasurements(),
-  affinity: new MemoryAffinity(),
-  random: Math.random,
-  now: Date.now,
-})
 
 /** The public listener of `server`, not yet listening. */
 export function listenerOf(components: Components): Listener {
