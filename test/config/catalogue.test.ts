@@ -386,6 +386,12 @@ const toolNamed = (name: string, strict?: boolean) => ({
   function: { name, parameters: { type: 'object', properties: {} }, ...(strict && { strict }) },
 })
 
+t.test('stop sequences are sent to the models of OpenAI that take them', async t => {
+  for (const model of ['gpt-4.1', 'gpt-4.1-mini', 'gpt-4o', 'gpt-4o-mini']) {
+    t.strictSame(sentTo(`openai/${model}`, { stop: ['END'] }, ['stop']), { stop: ['END'] }, model)
+  }
+})
+
 t.test('a tool by name is the only one where a provider takes no names', async t => {
   const tools = [toolNamed('find'), toolNamed('read')]
   const tool_choice = { type: 'function', function: { name: 'read' } }
