@@ -42,6 +42,15 @@ const UNPRICED_AXES: Readonly<Record<string, Readonly<Record<string, string>>>> 
 /** Models whose end is known, by its day. */
 const RETIRED: Readonly<Record<string, string>> = {
   'claude-sonnet-4-5': '2026-11-30',
+  'deepseek-chat': '2026-07-24',
+  'deepseek-reasoner': '2026-07-24',
+  'gpt-5-chat-latest': '2026-07-23',
+  'gpt-5.1-codex-max': '2026-07-23',
+  'gpt-image-1': '2026-10-23',
+  o1: '2026-10-23',
+  'o3-deep-research': '2026-07-23',
+  'o3-mini': '2026-10-23',
+  'o4-mini': '2026-10-23',
   sonar: '2026-09-27',
   'sonar-deep-research': '2026-09-27',
   'sonar-pro': '2026-09-27',
