@@ -401,6 +401,12 @@ t.test('stop sequences are sent to the models of OpenAI that take them', async t
   }
 })
 
+t.test("Google's models of images go by the names that outlived their previews", async t => {
+  for (const name of ['gemini-3-pro-image', 'gemini-3.1-flash-image']) {
+    for (const asked of [name, `${name}-preview`]) t.equal(planned(asked)[0]!.mapping.externalId, name, asked)
+  }
+})
+
 t.test('a tool by name is the only one where a provider takes no names', async t => {
   const tools = [toolNamed('find'), toolNamed('read')]
   const tool_choice = { type: 'function', function: { name: 'read' } }
