@@ -196,7 +196,7 @@ export const showRates = (limits: RateLimits = {}): string =>
 
 const rate = s.either(
   s.integer({ minimum: 0, maximum: 1_000_000_000, description: 'a number, or 0 to remove the limit' }),
-  s.string({ pattern: '^(none|[1-9]\\d{0,8})$', description: 'a number, or "none" to remove the limit' }),
+  s.string({ pattern: '^(none|\\d{1,9})$', description: 'a number, or "none" to remove the limit' }),
 )
 const rateOption = (kind: RateKind) => {
   const what =
@@ -221,7 +221,7 @@ type RateArguments = { readonly [K in RateKind]?: string | number | undefined } 
 export function rateChange(given: RateArguments): RateChange | undefined {
   const named = rateKinds.flatMap(kind => {
     const value = given[kind]
-    return value === undefined ? [] : [[kind, value === 'none' || value === 0 ? null : Number(value)] as const]
+    return value === undefined ? [] : [[kind, value === 'none' || Number(value) === 0 ? null : Number(value)] as const]
   })
   const { onLimit: action } = given
   if (named.length === 0 && (action === undefined || given.limit !== undefined)) return undefined

@@ -103,7 +103,7 @@ t.test('organizations, projects and members are made, listed and changed', async
   t.match(await json('members list'), [{ email: 'boss@acme.example' }])
 })
 
-t.test('rate limits are numbers or none, in flags of keys and organizations', async t => {
+t.test('rate limits are numbers, and none or zero removes them, in flags of keys and organizations', async t => {
   const { json } = await shell(t)
   t.match(await json('orgs create --name acme --rpd 9'), { rateLimits: { rpd: 9 } })
   await json('projects create --org acme --name web')
@@ -113,6 +113,7 @@ t.test('rate limits are numbers or none, in flags of keys and organizations', as
   const { rateLimits } = await json(`keys update ${made.id} --rpm none --tpd 5000`)
   t.strictSame(rateLimits, { tpm: 100_000, concurrency: 4, ...use, tpd: 5000 })
   t.strictSame((await json(`keys show ${made.id}`)).rateLimits, rateLimits)
+  t.strictSame((await json(`keys update ${made.id} --tpm 0 --concurrency 0`)).rateLimits, { ...use, tpd: 5000 })
 })
 
 t.test('keys have the flags and the answer that are documented', async t => {
