@@ -14,7 +14,6 @@ const PATH = '/v1/images/generations'
 
 interface ImageOptions extends PublicOptions {
   readonly model: string
-  readonly out?: string
   readonly size?: string
   readonly quality?: string
 }

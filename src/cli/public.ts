@@ -1,12 +1,15 @@
 /** Requests of commands to the public listener, with the rights and limits of a client. */
+import { access, constants } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
+import { dirname, resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { Status } from '../admin/commands/status.ts'
 import { START } from '../config/locate.ts'
 import type { OperatorSession } from '../core/ports.ts'
+import { printable } from '../lib/printable.ts'
 import { parseError } from './admin.ts'
 import { call, type HttpCall, parseUrl, readText, unreachable } from './http.ts'
-import { Failure, oneLine } from './io.ts'
+import { errorCode, Failure, type Io, oneLine } from './io.ts'
 import { readSecret, refuseSecret } from './secrets.ts'
 import type { Session } from './session.ts'
 
@@ -20,6 +23,8 @@ export interface PublicOptions {
   readonly keyStdin?: boolean
   readonly project: string
   readonly url?: string
+  /** The file of the answer. */
+  readonly out?: string
 }
 
 type Content = Pick<HttpCall, 'body' | 'form'>
@@ -44,8 +49,16 @@ export async function post(
   options: PublicOptions,
   session: Session,
 ): Promise<IncomingMessage> {
+  if (options.out !== undefined) await checkFolder(options.out, session.io)
   const own = options.keyStdin ? await readSecret(session.io, `${name} --key-stdin`) : session.io.env.GATEWAY_API_KEY
   return withKey(own, options.project, session, key => send(path, content, options, session, key))
+}
+
+/** Rejects with a Failure where the folder of a file cannot be written: the answer would be paid for, and lost. */
+async function checkFolder(name: string, { cwd }: Io): Promise<void> {
+  await access(dirname(resolve(cwd, name)), constants.W_OK).catch((thrown: unknown) => {
+    throw new Failure(`cannot write ${printable(name)}: ${errorCode(thrown)}`)
+  })
 }
 
 /** Sends one request with a key: `own`, else that of a session of the admin listener, which ends when `send` resolves. */

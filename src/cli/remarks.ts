@@ -18,15 +18,9 @@ export async function remarkWhile<T>(what: string, io: Io | undefined, work: () 
   }
 }
 
-/** Provider, model and cost from the head of an answer; the cost is absent when known only at its end. */
-interface Served {
-  readonly provider: string | undefined
-  readonly model: string | undefined
-  readonly cost: string | undefined
-}
-
-/** Undefined for headers that the answer does not have. */
-export function servedOf(headers: IncomingHttpHeaders): Served {
+type Served = ReturnType<typeof servedOf>
+/** Reads provider, model and cost from the head of an answer; the cost is absent when known only at its end. */
+export function servedOf(headers: IncomingHttpHeaders) {
   const text = (name: string) => headers[name]?.toString()
   return { provider: text('x-gateway-provider'), model: text('x-gateway-model'), cost: text('x-gateway-cost') }
 }

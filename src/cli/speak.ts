@@ -13,7 +13,6 @@ import type { Open } from './session.ts'
 const formats = Object.keys(speechFormats)
 
 interface SpeakOptions extends PublicOptions {
-  readonly out?: string
   readonly model: string
   readonly voice?: string
   readonly format?: string

@@ -455,6 +455,9 @@ t.test('image writes a picture into a file, and never over one that it was not g
     [['a cat', '--key', 'secret'], 2, /--key takes no secret/],
   ]
   await refuses(t, args => ctl(['image', ...args, '--url', url], env), rows)
+  got.length = 0
+  t.equal((await ctl(['image', 'a cat', '--out', 'no/such/folder.png', '--url', url], env)).code, 1)
+  t.strictSame(got, [], 'no image is paid for that nobody gets')
 })
 
 t.test('speak writes audio into a file or a pipe, and never to a terminal', async t => {

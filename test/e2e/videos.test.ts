@@ -426,12 +426,22 @@ t.test('UF-20 a job that never ends fails in time, is canceled at its provider, 
 })
 
 t.test('gatewayctl writes the video that it has asked for, with a session or a key', async t => {
-  for (const env of [{}, { GATEWAY_API_KEY: gateway.key }]) {
-    const dir = t.testdir({})
-    const args = ['--admin', gateway.adminUrl, '--config', gateway.configPath, '--model', 'film', '--out', 'a.mp4']
+  const dir = t.testdir({})
+  const video = async (out: string, env = {}) => {
+    const args = ['--admin', gateway.adminUrl, '--config', gateway.configPath, '--model', 'film', '--out', out]
     const bin = join(import.meta.dirname, '../../bin/gatewayctl.js')
     const ctl = new Child(bin, ['video', 'a cat', ...args], { cwd: dir, env, stdio: ['ignore', 'pipe', 'pipe'] })
-    t.equal(await ctl.exited, 0, ctl.stderr)
-    t.ok((await readFile(join(dir, 'a.mp4'))).length > 0)
+    return { code: await ctl.exited, said: ctl.stderr }
   }
+  for (const [out, env] of [
+    ['a.mp4', {}],
+    ['b.mp4', { GATEWAY_API_KEY: gateway.key }],
+  ] as const) {
+    t.match(await video(out, env), { code: 0 })
+    t.ok((await readFile(join(dir, out))).length > 0)
+  }
+  const newest = async () => (await commandsOf(gateway)<{ id: string }[]>('videos.list', { limit: 1 }))[0]!.id
+  const before = await newest()
+  t.match(await video('no/such/a.mp4'), { code: 1, said: /^cannot write no\/such\/a\.mp4: ENOENT$/m })
+  t.equal(await newest(), before, 'no video is paid for that nobody gets')
 })
