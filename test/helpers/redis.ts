@@ -44,8 +44,8 @@ export class RedisServer {
     child.stdout!.resume()
   }
 
-  /** Sends one command without arguments, by a connection of its own. */
-  async run(command: 'FLUSHALL'): Promise<void> {
+  /** Sends one command, by a connection of its own. */
+  async run(command: string): Promise<void> {
     const socket = connect(this.socket)
     socket.end(`${command}\r\n`)
     for await (const _ of socket);

@@ -1,7 +1,7 @@
 /** Publishes facts to all nodes, and keeps some of them for nodes that start later. */
 import { guarded } from '../../lib/guarded.ts'
 import { PREFIX } from './keys.ts'
-import { CLOCK, type RedisClient, type RedisLink, Script } from './link.ts'
+import { atStart, CLOCK, type RedisClient, type RedisLink, Script } from './link.ts'
 
 /** Facts of a kind that are kept for nodes that start later; those that end first leave first. */
 const MAX_FACTS = 5000
@@ -82,12 +82,8 @@ export class Broadcast {
 
   /** Resolves when messages arrive, or Redis does not answer; they arrive as soon as it does. */
   async start(): Promise<void> {
-    try {
-      await this.#subscriber.connect()
-      await this.#subscriber.subscribe(this.#channel)
-    } catch (thrown) {
-      this.#failed(thrown)
-    }
+    const subscribed = this.#subscriber.connect().then(() => this.#subscriber.subscribe(this.#channel))
+    await atStart(subscribed.catch(this.#failed))
     // Before anything else is waited for: a client that has connected anew does not subscribe by itself.
     this.#subscriber.on(
       'ready',

@@ -1,5 +1,6 @@
 /** The connection to Redis: bounded waits, a circuit breaker, and probes while it is open. */
 import { createHash } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
 import type { Cluster, Redis } from 'ioredis'
 import type { Log, Probe } from '../../core/ports.ts'
 import { Circuit } from '../memory/circuit.ts'
@@ -102,13 +103,7 @@ export class RedisLink implements Probe {
 
   /** Resolves when Redis has answered, or after a second without an answer: the node starts without it then. */
   async start(): Promise<void> {
-    const connected = this.#client.connect().catch((thrown: unknown) => this.#note(thrown))
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<void>(resolve => {
-      timer = setTimeout(resolve, BEFORE_FIRST_MS)
-    })
-    await Promise.race([connected, late])
-    clearTimeout(timer)
+    await atStart(this.#client.connect().catch((thrown: unknown) => this.#note(thrown)))
     this.#isReportedAway = false
     await this.probe()
   }
@@ -214,6 +209,10 @@ export class RedisLink implements Probe {
     this.#cancelProbe = this.#later(() => void this.probe(), ms)
   }
 }
+
+/** Resolves with `connected`, or after a second. Clients of Sentinels, and of a cluster that is down, try to connect for ever. */
+export const atStart = (connected: Promise<unknown>): Promise<unknown> =>
+  Promise.race([connected, wait(BEFORE_FIRST_MS, undefined, { ref: false })])
 
 async function evaluated(
   client: RedisClient,

@@ -6,6 +6,7 @@ import { MemoryCache } from '../../../src/stores/memory/cache.ts'
 import { openRedis } from '../../../src/stores/open.ts'
 import { readRedisAddress } from '../../../src/stores/redis/address.ts'
 import { redisClient } from '../../../src/stores/redis/client.ts'
+import { freePort } from '../../helpers/postgres.ts'
 import { needsRedis, proxyFor, type RedisServer, redisFor } from '../../helpers/redis.ts'
 
 const MOST_MS = 20_000
@@ -201,4 +202,27 @@ t.test('a wrong address keeps a node from starting, an unreachable one does not'
   late.circuits.trip('acme/large', policy, null)
   await until(() => node.up)
   await until(() => node.circuits.state('acme/large', null) === 'open')
+})
+
+t.test('a node starts while no Sentinel answers', async t => {
+  const node = await nodeOf(t, { address: 'redis+sentinel://127.0.0.1:1/main' })
+  t.notOk(node.up)
+  t.match(node.counters.take('org chat', 5, 60_000), { allowed: true })
+})
+
+t.test('a node starts while a cluster is down, and shares once it is up', needsRedis, async t => {
+  const [port, bus] = [await freePort(), await freePort()]
+  const own = ['--cluster-enabled', 'yes', '--cluster-port', `${bus}`, '--cluster-announce-ip', '127.0.0.1']
+  const server = await redisFor(t, ['--port', `${port}`, ...own])
+  const address = `redis+cluster://127.0.0.1:${port}`
+  const [a, b] = [await nodeOf(t, { address }), await nodeOf(t, { address })]
+  t.notOk(a.up)
+  await server.run('CLUSTER ADDSLOTSRANGE 0 16383')
+  await until(() => a.up && b.up)
+  const heard = new Promise<void>(resolve => b.onChanged(resolve))
+  const again = setInterval(() => a.changed(), 50)
+  await heard
+  clearInterval(again)
+  t.match(await a.counters.take('org chat', 1, 60_000), { allowed: true })
+  t.match(await b.counters.take('org chat', 1, 60_000), { allowed: false })
 })
