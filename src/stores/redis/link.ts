@@ -86,8 +86,9 @@ export class RedisLink implements Probe {
     this.#now = now ?? (() => performance.now())
     this.#random = random ?? Math.random
     this.#later = later ?? afterwards
-    client.on('error', (error: Error) => {
-      this.#broken = error.message
+    client.on('error', (error: Error & { readonly lastNodeError?: Error }) => {
+      // A cluster's own error does not say why its members could not be used.
+      this.#broken = (error.lastNodeError ?? error).message
     })
   }
 

@@ -226,3 +226,10 @@ t.test('a node starts while a cluster is down, and shares once it is up', needsR
   t.match(await a.counters.take('org chat', 1, 60_000), { allowed: true })
   t.match(await b.counters.take('org chat', 1, 60_000), { allowed: false })
 })
+
+t.test('a node names the reason of a member of a cluster', needsRedis, async t => {
+  const port = await freePort()
+  await redisFor(t, ['--port', `${port}`, '--requirepass', 'right'])
+  const node = await nodeOf(t, { address: `redis+cluster://:wrong@127.0.0.1:${port}` })
+  await t.rejects(node.ping(), /WRONGPASS/)
+})
