@@ -1,12 +1,14 @@
 /** Two gateways with workers that share a Redis; and what they do while it is away. */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
+import { makeAuthority } from '../helpers/certificates.ts'
 import { commandsOf } from '../helpers/commands.ts'
 import { type Gateway, startGateway, testMapping } from '../helpers/gateway.ts'
 import { pause } from '../helpers/pause.ts'
+import { freePort } from '../helpers/postgres.ts'
 import { needsRedis, proxyFor, redisFor } from '../helpers/redis.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
@@ -101,4 +103,28 @@ t.test('gateways that share a Redis', { ...needsRedis, timeout: 120_000 }, async
     while (!/^gateway_redis_up 1$/m.test(await one.metrics())) await pause()
     t.match(await one.metrics(), /^gateway_redis_seconds_count\{outcome="error"\} [1-9]/m)
   })
+})
+
+t.test('members of a cluster whose certificates have names are reached over TLS', needsRedis, async t => {
+  const authority = makeAuthority(t)
+  const folder = mkdtempSync(join(tmpdir(), 'cluster-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const [keyFile, certFile] = [join(folder, 'key'), join(folder, 'cert')]
+  const { key, cert } = authority.certificate('own', 'DNS:localhost', 2)
+  writeFileSync(keyFile, key)
+  writeFileSync(certFile, cert)
+  const [port, bus] = [await freePort(), await freePort()]
+  const server = await redisFor(t, [
+    ...['--tls-port', `${port}`, '--tls-key-file', keyFile, '--tls-cert-file', certFile],
+    ...['--tls-ca-cert-file', authority.path, '--tls-auth-clients', 'no', '--tls-cluster', 'yes'],
+    ...['--cluster-enabled', 'yes', '--cluster-port', `${bus}`, '--cluster-announce-hostname', 'localhost'],
+    ...['--cluster-preferred-endpoint-type', 'hostname'],
+  ])
+  await server.run('CLUSTER ADDSLOTSRANGE 0 16383')
+  const gateway = await startGateway(t, {
+    providers: { a: { base_url: 'http://127.0.0.1:9', models: [testMapping] } },
+    config: { stores: { redis: `rediss+cluster://localhost:${port}` } },
+    env: { NODE_EXTRA_CA_CERTS: authority.path },
+  })
+  while (!/^gateway_redis_up 1$/m.test(await gateway.metrics())) await pause()
 })

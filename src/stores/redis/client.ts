@@ -1,5 +1,6 @@
 /** Makes clients of Redis whose commands fail at once while there is no connection. */
 import { Cluster, Redis } from 'ioredis'
+import { parseAddress } from '../../core/address.ts'
 import type { RedisAddress } from './address.ts'
 import type { RedisClient } from './link.ts'
 
@@ -33,11 +34,13 @@ const options = {
 /** Makes a client that is not connected yet. */
 export function redisClient(address: RedisAddress): RedisClient {
   const { kind, servers, path, master, username, password, database, tls } = address
+  // Servers with several certificates, and proxies, go by the name. Node sends none unless it is given.
+  const named = kind === 'server' && !parseAddress(servers[0]!.host) ? { servername: servers[0]!.host } : {}
   const login = {
     ...options,
     ...(username === undefined ? {} : { username }),
     ...(password === undefined ? {} : { password }),
-    ...(tls ? { tls: {} } : {}),
+    ...(tls ? { tls: named } : {}),
   }
   switch (kind) {
     case 'socket':
@@ -55,6 +58,8 @@ export function redisClient(address: RedisAddress): RedisClient {
     default: {
       const { lazyConnect, enableOfflineQueue, retryStrategy, ...redisOptions } = login
       return new Cluster([...servers], {
+        // A certificate has the name of a member, not its address.
+        ...(tls ? { dnsLookup: (name, found) => found(null, name) } : {}),
         ...{ redisOptions, lazyConnect, enableOfflineQueue, maxRedirections: 3, slotsRefreshTimeout: HANDSHAKE_MS },
         ...{ clusterRetryStrategy: retryStrategy, retryDelayOnFailover: 0, retryDelayOnClusterDown: 0 },
       })

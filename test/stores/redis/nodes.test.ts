@@ -1,5 +1,7 @@
 /** What routing remembers, on several nodes at once: circuits, affinity, measurements, signals. */
+import type { AddressInfo } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
+import { createServer } from 'node:tls'
 import t, { type Test } from 'tap'
 import type { Log } from '../../../src/core/ports.ts'
 import { MemoryCache } from '../../../src/stores/memory/cache.ts'
@@ -232,4 +234,24 @@ t.test('a node names the reason of a member of a cluster', needsRedis, async t =
   await redisFor(t, ['--port', `${port}`, '--requirepass', 'right'])
   const node = await nodeOf(t, { address: `redis+cluster://:wrong@127.0.0.1:${port}` })
   await t.rejects(node.ping(), /WRONGPASS/)
+})
+
+t.test('a server gets the name by which it is asked for over TLS', async t => {
+  let server = createServer()
+  const asked = new Promise<string>(resolve => {
+    server = createServer({
+      SNICallback(name, end) {
+        resolve(name)
+        end(new Error('it has no certificate'))
+      },
+    })
+  })
+  server.on('tlsClientError', () => undefined)
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => server.close())
+  const client = redisClient(readRedisAddress(`rediss://localhost:${(server.address() as AddressInfo).port}`))
+  client.on('error', () => undefined)
+  t.teardown(() => client.disconnect())
+  client.connect().catch(() => undefined)
+  t.equal(await asked, 'localhost')
 })
