@@ -416,7 +416,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   limits: 1050,
   mcp: 1580,
   media: 680,
-  metering: 905,
+  metering: 920,
   oauth: 1030,
   openapi: 2505,
   operations: 4055,

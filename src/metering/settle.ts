@@ -59,7 +59,7 @@ export function completeUsage(ex: Exchange, usage: Usage, delivered: Delivered, 
 
 function fill(ex: Exchange, usage: Usage, delivered: Delivered, cut: boolean): boolean {
   const price = ex.target?.price
-  const { bytesUsage, images, newImages, implausible } = delivered
+  const { bytesUsage, images } = delivered
   const progress = usage.completion === undefined ? delivered.progress : undefined
   if (progress) mergeUsage(usage, progress)
   const isSilent = usage.completion === undefined && !units.some(axis => (usage[axis] ?? 0) > 0)
@@ -79,26 +79,40 @@ function fill(ex: Exchange, usage: Usage, delivered: Delivered, cut: boolean): b
       return isAsked
     }
   }
-  const { prompt, completion } = usage
   // Usage that follows from the request includes its images already.
-  const ofImages = isAsked ? 0 : newImages * tokensOfImage(price)
+  const ofImages = isAsked ? 0 : delivered.newImages * tokensOfImage(price)
+  return fillTokens(ex, usage, delivered, { cut, ofImages }) || isAsked || progress !== undefined
+}
+
+/**
+ * Fills the tokens of prompt and answer. Returns whether they were estimated. `ofImages`: tokens of the images since the last
+ * report.
+ */
+function fillTokens(
+  ex: Exchange,
+  usage: Usage,
+  { implausible, textTokens, readTokens, reasoningTokens, newImages }: Delivered,
+  { cut, ofImages }: { readonly cut: boolean; readonly ofImages: number },
+): boolean {
+  const { rates } = ex.target?.price ?? {}
+  const { prompt, completion } = usage
   // A report that was not plausible raises the estimate, up to the limit of the answer.
-  const text = Math.min(Math.max(delivered.textTokens, implausible.get('completion') ?? 0), mostTokens(ex))
-  const read = cut || implausible.has('prompt') ? delivered.readTokens : 0
+  const text = Math.min(Math.max(textTokens, implausible.get('completion') ?? 0), mostTokens(ex))
+  const read = cut || implausible.has('prompt') ? readTokens : 0
   const isOpen = cut || implausible.has('completion')
   const isMore = completion === undefined || (isOpen && text + ofImages > completion)
   const isReported = prompt !== undefined && !isMore && read === 0
   // A client that leaves before the prompt is reported pays for no less than the provider may have read.
-  const sent = isReported && price?.rates.image === undefined ? usage : ex.prompt.usage
+  const sent = isReported && rates?.image === undefined ? usage : ex.prompt.usage
   if (sent.image !== undefined) usage.image ??= sent.image
-  if (isReported) return isAsked || progress !== undefined
+  if (isReported) return false
   if (prompt === undefined) for (const axis of ofPrompt) if (sent[axis] !== undefined) usage[axis] ??= sent[axis]
   usage.prompt = (prompt ?? sent.prompt!) + read
   if (!isMore) return true
   usage.completion = text + ofImages
   // Reasoning and images may have rates of their own: a completion that is not split counts as images alone.
-  if (price?.rates.internal_reasoning !== undefined && delivered.reasoningTokens > 0) {
-    const reasoning = Math.min(delivered.reasoningTokens, usage.completion)
+  if (rates?.internal_reasoning !== undefined && reasoningTokens > 0) {
+    const reasoning = Math.min(reasoningTokens, usage.completion)
     usage.internal_reasoning = Math.max(usage.internal_reasoning ?? 0, reasoning)
   }
   if (newImages > 0) usage.image_output = (usage.image_output ?? 0) + ofImages
