@@ -55,7 +55,7 @@ export {
   tooManyBlocks,
   tooManyCalls,
 } from './json/answer-bounds.ts'
-export { countIn, indexIn, isObject, type Json, listIn, objectIn, textIn, wellFormed } from './json/json.ts'
+export { countIn, indexIn, isObject, type Json, jsonIn, listIn, objectIn, textIn, wellFormed } from './json/json.ts'
 export { parseCalls } from './json/lossless.ts'
 export { looseIn, withOpaque } from './json/opaque.ts'
 export { type Bounds, CALL_BOUNDS, Count, MAX_LEVELS, Shape } from './json/shape.ts'

@@ -5,6 +5,7 @@ import {
   functionCalls,
   isObject,
   type Json,
+  jsonIn,
   MAX_PARSED_RESULTS,
   type Message,
   objectArguments,
@@ -152,12 +153,8 @@ const LONG_NUMBER = /[:[,]\s*-?\d{16}/
 /** A result must be an object; text that is not, or that parsing would change, is sent as text. */
 function responseOf(text: string): Json {
   if (!text.trimStart().startsWith('{') || LONG_NUMBER.test(text)) return { output: text }
-  try {
-    const parsed: unknown = JSON.parse(text)
-    return isObject(parsed) ? parsed : { output: text }
-  } catch {
-    return { output: text }
-  }
+  const parsed = jsonIn(text)
+  return isObject(parsed) ? parsed : { output: text }
 }
 
 /** Moves all results directly after their calls and merges adjacent turns of one role. */

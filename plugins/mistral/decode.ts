@@ -6,6 +6,7 @@ import {
   indexIn,
   isObject,
   type Json,
+  jsonIn,
   listIn,
   objectIn,
   type Target,
@@ -50,7 +51,7 @@ export class MistralDecoder implements Decoder {
     const failed = events.at(-1)?.type === 'error'
     if (failed || (!data.includes('"signature"') && !data.includes('"service_tier"')))
       return this.#thinking.mark(events)
-    const chunk = parsed(data)
+    const chunk = objectIn(jsonIn(data))
     const out = this.#thinking.mark(events, signaturesIn(chunk))
     const tier = tierIn(chunk)
     if (tier !== undefined && tier !== this.#tier) out.push({ type: 'tier', tier })
@@ -60,14 +61,6 @@ export class MistralDecoder implements Decoder {
 
   end(): Event[] {
     return this.#thinking.mark(named(this.#chat.end()))
-  }
-}
-
-function parsed(data: string): Json {
-  try {
-    return objectIn(JSON.parse(data))
-  } catch {
-    return {}
   }
 }
 

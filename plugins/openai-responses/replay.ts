@@ -2,7 +2,8 @@
  * Content of an answer without a chat form that the next request returns: reasoning, and items such as
  * `web_search_call`. Each records its position, because the wire requires the same neighbours.
  */
-import { isObject, type Json, listIn, type Message, seal, type Target, textIn, unseal } from '../../src/plugin.ts'
+import { type Json, listIn, type Message, seal, type Target, textIn, unseal } from '../../src/plugin.ts'
+import { parsedSeal } from '../shared/chat-completions/reasoning-details.ts'
 
 /** Marks reasoning details that only this wire can read. */
 export const FORMAT = 'openai-responses-v1'
@@ -34,7 +35,7 @@ export const sealNamespace = (namespace: string, target: Target): string => seal
 
 /** The namespace sealed by `sealNamespace`, for the provider that gave it. */
 export function namespaceOf(signature: string | undefined, target: Target): string | undefined {
-  const namespace = parsed(unseal(target, signature))?.namespace
+  const namespace = parsedSeal(unseal(target, signature))?.namespace
   return typeof namespace === 'string' ? namespace : undefined
 }
 
@@ -65,7 +66,7 @@ export function withReplayed(spoken: readonly Json[], message: Message, target: 
 export function replayed(details: readonly Detail[], blocks: readonly Json[], target: Target): Placed[] {
   const placed: Placed[] = []
   for (const { format, data } of details) {
-    const sealed = format === FORMAT ? parsed(unseal(target, data)) : undefined
+    const sealed = format === FORMAT ? parsedSeal(unseal(target, data)) : undefined
     if (!sealed || (typeof sealed.encrypted_content !== 'string' && !hasText(sealed))) continue
     const { position, ...item } = sealed
     placed.push({ item: { type: 'reasoning', ...item }, position: positionIn(position) })
@@ -79,17 +80,6 @@ export function replayed(details: readonly Detail[], blocks: readonly Json[], ta
 }
 
 type Detail = Pick<NonNullable<Message['reasoning_details']>[number], 'format' | 'data'>
-
-/** A sealed value modified by a client is dropped. */
-function parsed(json: string | undefined): Json | undefined {
-  if (json === undefined) return undefined
-  try {
-    const value: unknown = JSON.parse(json)
-    return isObject(value) ? value : undefined
-  } catch {
-    return undefined
-  }
-}
 
 /** An item without a readable position comes first. */
 function positionIn(value: unknown): Position {

@@ -4,6 +4,7 @@ import {
   isObject,
   type JobReport,
   type Json,
+  jsonIn,
   objectIn,
   pathSegment,
   type Target,
@@ -62,12 +63,8 @@ function isInPaths(id: string): boolean {
 
 /** The answer to a poll, within the bounds of `JobForm.read`. Throws a GatewayError for what is no JSON object. */
 export function stateAnswer(body: string, target: Target): Json {
-  let answer: unknown
-  try {
-    answer = JSON.parse(body)
-  } catch {
-    throw errorIn(undefined, 'JSON', target)
-  }
+  const answer = jsonIn(body)
+  if (answer === undefined) throw errorIn(undefined, 'JSON', target)
   if (!isObject(answer)) throw errorIn(answer, 'state', target)
   return answer
 }

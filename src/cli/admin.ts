@@ -1,6 +1,7 @@
 /** A client of the admin listener. */
 import { DEFAULT_ADMIN as DEFAULT_ADDRESS } from '../config/environment.ts'
 import { START } from '../config/locate.ts'
+import { isObject, jsonIn, objectIn } from '../json/json.ts'
 import { configured, isNamed } from './config-file.ts'
 import { call, parseUrl, readText, unreachable } from './http.ts'
 import { Failure, type Io } from './io.ts'
@@ -104,13 +105,8 @@ function adminError(url: URL, status: number, answer: string): Failure {
 
 /** The `error` object of an error answer, or undefined for any other text. */
 export function parseError(answer: string): { message: string } | undefined {
-  try {
-    const error: unknown = (JSON.parse(answer) as { error?: unknown } | null)?.error
-    const hasMessage = error && typeof error === 'object' && 'message' in error && typeof error.message === 'string'
-    return hasMessage ? (error as { message: string }) : undefined
-  } catch {
-    return undefined
-  }
+  const { error } = objectIn(jsonIn(answer))
+  return isObject(error) && typeof error.message === 'string' ? (error as { message: string }) : undefined
 }
 
 function refusedToken(found: FoundToken): string {

@@ -4,7 +4,7 @@
  */
 
 import type { Message } from '../core/chat-request.ts'
-import { isObject, type Json, listIn } from '../json/json.ts'
+import { isObject, type Json, jsonIn, listIn } from '../json/json.ts'
 import { type Count, Shape } from '../json/shape.ts'
 import type { ReasoningDetail } from '../wire/fold.ts'
 
@@ -36,12 +36,7 @@ export function carried(value: string, count: Count): Carried | undefined {
   const shape = new Shape({ values: MAX_SIGNED_VALUES }, count, BODY_LEVEL)
   shape.add(json)
   if (shape.excess) return undefined
-  let parsed: unknown
-  try {
-    parsed = JSON.parse(json)
-  } catch {
-    return undefined
-  }
+  const parsed = jsonIn(json)
   if (!isObject(parsed)) return undefined
   const { text, signature, details, native } = parsed
   return {

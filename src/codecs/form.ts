@@ -2,6 +2,7 @@
 
 import type { ExchangeInput } from '../core/exchange-input.ts'
 import type { JsonSchema, Schema } from '../core/schema.ts'
+import { jsonIn } from '../json/json.ts'
 import { CALL_BOUNDS, Count } from '../json/shape.ts'
 import type { Form, Upload } from '../lib/body.ts'
 import { errors } from '../lib/error.ts'
@@ -113,10 +114,6 @@ function objects(count: Count): ReadObject {
     if (characters > MAX_JSON_CHARACTERS)
       throw errors.invalidFormData(`its JSON has more than ${MAX_JSON_CHARACTERS} characters`)
     measure(text, CALL_BOUNDS, 1, count)
-    try {
-      return JSON.parse(text)
-    } catch {
-      return text
-    }
+    return jsonIn(text) ?? text
   }
 }

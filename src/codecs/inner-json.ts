@@ -3,6 +3,7 @@
 import type { ChatRequest, Message } from '../core/chat-request.ts'
 import type { ExchangeInput } from '../core/exchange-input.ts'
 import { MAX_CALL_CHARACTERS } from '../json/answer-bounds.ts'
+import { jsonIn } from '../json/json.ts'
 import { type Bounds, CALL_BOUNDS, Count, MAX_LEVELS, MAX_NAME_CHARACTERS, MAX_VALUES, Shape } from '../json/shape.ts'
 import { errors } from '../lib/error.ts'
 import { MAX_PARSED_RESULTS, resultText } from '../wire/results.ts'
@@ -54,12 +55,7 @@ function measureResult({ role, content }: Message, count: Count, given: number):
 
 /** Text that was encoded twice is parsed twice (docs/contributing/edge-cases.md#chat-chunks C19). */
 function measureInner(text: string, count: Count): void {
-  let inner: unknown
-  try {
-    inner = JSON.parse(text)
-  } catch {
-    // Not JSON, so it is not parsed further.
-  }
+  const inner = jsonIn(text)
   if (typeof inner === 'string') measure(inner, CALL_BOUNDS, CALL_LEVEL, count)
 }
 

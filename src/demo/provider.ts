@@ -9,7 +9,7 @@ import {
   type Simulation,
 } from '../core/operation.ts'
 import type { InProcessAnswer, InProcessProvider, InProcessRequest } from '../core/ports.ts'
-import { isObject } from '../json/json.ts'
+import { isObject, jsonIn } from '../json/json.ts'
 import { Router } from '../lib/router.ts'
 import { SimulatedSocket } from './socket.ts'
 
@@ -59,12 +59,7 @@ export class DemoProvider implements InProcessProvider {
 const withObjects =
   (take: (event: Record<string, unknown>) => void) =>
   (text: string): void => {
-    let event: unknown
-    try {
-      event = JSON.parse(text)
-    } catch {
-      return
-    }
+    const event = jsonIn(text)
     if (isObject(event)) take(event)
   }
 

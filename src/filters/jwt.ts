@@ -5,6 +5,7 @@ import type { JWTPayload } from 'jose'
 import { LRUCache } from 'lru-cache'
 import type { Principal, Role, Services } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
+import { jsonIn, objectIn } from '../json/json.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
 import { upTo } from '../lib/up-to.ts'
 import { CLOCK_TOLERANCE_SECONDS, claimAt, type IssuerServices, refused, verifiedToken } from '../policy/issuer.ts'
@@ -122,12 +123,9 @@ export class JwtCallers {
 
 /** Reads the claim `iss` without trust. */
 function issuerIn(token: string): string | undefined {
-  try {
-    const { iss } = JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString('utf8'))
-    return typeof iss === 'string' ? iss : undefined
-  } catch {
-    return undefined
-  }
+  const claims = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8')
+  const { iss } = objectIn(jsonIn(claims))
+  return typeof iss === 'string' ? iss : undefined
 }
 
 /** Reads a claim as a text. Throws 401 for another value. */

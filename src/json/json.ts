@@ -29,6 +29,15 @@ export const objectIn = (value: unknown): Json => (isObject(value) ? value : {})
 /** A list; empty for any other value. */
 export const listIn = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
+/** The value of JSON text; undefined for text that is no JSON. */
+export function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
 /** Part of Node 20; the type library of its language level does not know it yet. */
 type Unicode = string & { isWellFormed(): boolean; toWellFormed(): string }
 

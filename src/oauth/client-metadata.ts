@@ -2,7 +2,7 @@
 
 import { addressKey } from '../core/address.ts'
 import type { OAuthClient } from '../core/ports.ts'
-import { isObject } from '../json/json.ts'
+import { isObject, jsonIn } from '../json/json.ts'
 import { GatewayError } from '../lib/error.ts'
 import { urlOf } from '../lib/url.ts'
 import { scopes } from '../mcp/tool.ts'
@@ -45,12 +45,8 @@ export async function describedClient(context: OAuthContext, id: string): Promis
   const text = await fetched(context, id)
   const wrong = (why: string) =>
     oauthError(400, 'invalid_client_metadata', `The client's document at ${id.slice(0, 200)} ${why}. ${HINT}`)
-  let document: unknown
-  try {
-    document = JSON.parse(text)
-  } catch {
-    throw wrong('is not JSON')
-  }
+  const document = jsonIn(text)
+  if (document === undefined) throw wrong('is not JSON')
   if (!isObject(document) || document.client_id !== id) throw wrong('does not name its own address as client_id')
   const { client_name: name, redirect_uris: uris, token_endpoint_auth_method: method = 'none' } = document
   if (method !== 'none' || 'client_secret' in document)

@@ -1,7 +1,7 @@
 /** Reads the end user and the tags of a request from its headers and its body. */
 import type { HttpRequest } from '../core/http-request.ts'
 import { type EndUserOptions, type Labels, NO_LABELS } from '../core/policy.ts'
-import { isObject, isWellFormed, type Json, objectIn } from '../json/json.ts'
+import { isObject, isWellFormed, type Json, jsonIn, objectIn } from '../json/json.ts'
 import { Form } from '../lib/body.ts'
 import { errors } from '../lib/error.ts'
 
@@ -68,12 +68,8 @@ function nameIn(value: unknown, param: string, options: EndUserOptions | undefin
 function personOf(value: unknown): unknown {
   if (typeof value !== 'string' || value.length > MAX_AGENT_CHARACTERS) return value
   if (!value.startsWith('{')) return value.replace(SESSION, '')
-  try {
-    const { account_uuid: account, device_id: device } = JSON.parse(value) as Json
-    return account || device
-  } catch {
-    return value
-  }
+  const parsed = jsonIn(value)
+  return isObject(parsed) ? parsed.account_uuid || parsed.device_id : value
 }
 const SESSION = /_session_[0-9a-f-]{36}$/i
 

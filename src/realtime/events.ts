@@ -1,5 +1,5 @@
 /** Events of sessions: reading them within bounds, and the errors that clients get. */
-import { isObject, type Json, listIn } from '../json/json.ts'
+import { isObject, type Json, jsonIn, listIn } from '../json/json.ts'
 import { CALL_BOUNDS, Shape } from '../json/shape.ts'
 import { shortId } from '../lib/id.ts'
 import { scheduler } from '../limits/scheduler.ts'
@@ -44,20 +44,12 @@ function read(message: string, mask: Mask | undefined): ReadEvent | undefined {
   const text = mask?.answer(message) ?? message
   const shape = new Shape(CALL_BOUNDS)
   shape.add(text)
-  const event = shape.excess === undefined ? parsed(text) : undefined
+  const event = shape.excess === undefined ? eventIn(jsonIn(text)) : undefined
   return event && { event, text }
 }
 
 const eventIn = (value: unknown): RealtimeEvent | undefined =>
   isObject(value) && typeof value.type === 'string' ? (value as RealtimeEvent) : undefined
-
-function parsed(text: string): RealtimeEvent | undefined {
-  try {
-    return eventIn(JSON.parse(text))
-  } catch {
-    return undefined
-  }
-}
 
 const MAX_ID_CHARACTERS = 128
 /** The id that a client gave its event. */

@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { type Env, systemErrorText } from '../config/reference.ts'
 import { ProxyError } from '../egress/tunnel.ts'
+import { isObject, jsonIn } from '../json/json.ts'
 import type { Egress } from '../lib/egress.ts'
 import { didYouMean } from '../lib/nearest.ts'
 import { cleanText } from '../secrets/redact.ts'
@@ -80,11 +81,8 @@ export function textOf(secret: Awaited<ReturnType<ReadSecret>>, field: string | 
 }
 
 function fieldsIn(text: string): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(text)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
-  } catch {
-    // Reported below: the text itself is a secret.
-  }
+  const value = jsonIn(text)
+  if (isObject(value)) return value
+  // The text itself is a secret.
   throw new Error('it is no JSON object, so that it has no fields; leave out "#" and what follows')
 }

@@ -1,6 +1,6 @@
 /** Secrets of several parts: how they are written. Nothing that is said here shows anything of a secret. */
 import { createPrivateKey, type KeyObject } from 'node:crypto'
-import { textIn } from '../json/json.ts'
+import { type Json, jsonIn, textIn } from '../json/json.ts'
 import { urlOf } from '../lib/url.ts'
 
 /** Content of a secret, or the reason, in an operator's words, why it is unusable. */
@@ -34,8 +34,11 @@ export interface ServiceAccount {
 
 /** Reads the JSON of a service account's key file: `private_key`, `client_email`, `private_key_id?`, `token_uri?`. */
 export function serviceAccount(text: string): Parsed<ServiceAccount> {
-  const account = jsonObject(text)
-  if (!account) return { issue: `expected the JSON of a service account's key file, such as "\${file:key.json}"` }
+  // Nothing of the parser's message, which repeats a part of the text.
+  const parsed = jsonIn(text)
+  if (typeof parsed !== 'object' || parsed === null)
+    return { issue: `expected the JSON of a service account's key file, such as "\${file:key.json}"` }
+  const account = parsed as Json
   const missing = ['private_key', 'client_email'].find(key => !textIn(account[key]))
   if (missing) return { issue: `the JSON of a service account needs the key "${missing}"` }
   const key = rsaKey(textIn(account.private_key)!)
@@ -45,16 +48,6 @@ export function serviceAccount(text: string): Parsed<ServiceAccount> {
     return { issue: 'the "token_uri" of the service account is no address' }
   }
   return { value: { email: textIn(account.client_email)!, key, keyId: textIn(account.private_key_id), tokenUri } }
-}
-
-function jsonObject(text: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
-  } catch {
-    // The parser's message repeats a part of the text.
-    return undefined
-  }
 }
 
 /** Bits of its modulus. To sign with a longer key, or with a longer exponent, takes up to seconds. */

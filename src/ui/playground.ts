@@ -4,6 +4,7 @@ import { pipeline } from 'node:stream/promises'
 import type { ListedModel } from '../admin/commands/catalogue.ts'
 import type { Status } from '../admin/commands/status.ts'
 import type { OperatorSession } from '../core/ports.ts'
+import { jsonIn } from '../json/json.ts'
 import { errors } from '../lib/error.ts'
 import { html } from './html.ts'
 import { type Content, csrfField } from './layout.ts'
@@ -48,12 +49,8 @@ export async function playground({ query, session, context }: Visit): Promise<Co
 
 /** Fields that a person writes as JSON. Throws 400 for anything but an object. */
 function parsed(text: string, field: string): object {
-  try {
-    const value: unknown = JSON.parse(text)
-    if (typeof value === 'object' && value !== null) return value
-  } catch {
-    // The error below says what is wrong.
-  }
+  const value = jsonIn(text)
+  if (typeof value === 'object' && value !== null) return value
   throw errors.invalidParameters(`Field "${field}" must be JSON.`, field)
 }
 

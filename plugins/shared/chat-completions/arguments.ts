@@ -4,6 +4,7 @@ import {
   type Count,
   excessiveArguments,
   isObject,
+  jsonIn,
   MAX_CALL_CHARACTERS,
   Shape,
   tooLongCalls,
@@ -39,7 +40,7 @@ export class Arguments {
   /** True for a whole JSON object. */
   get isObject(): boolean {
     if (!this.direct || !this.#shape.closed || this.#shape.overrun) return false
-    this.#isObject ??= holdsObject(this.text)
+    this.#isObject ??= isObject(jsonIn(this.text))
     return this.#isObject
   }
 
@@ -69,13 +70,5 @@ export class Arguments {
     if (!this.direct) return
     this.#shape.add(piece)
     if (this.#shape.excess) throw excessiveArguments(this.#shape)
-  }
-}
-
-function holdsObject(text: string): boolean {
-  try {
-    return isObject(JSON.parse(text))
-  } catch {
-    return false
   }
 }

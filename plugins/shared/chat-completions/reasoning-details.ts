@@ -8,6 +8,7 @@ import {
   indexIn,
   isObject,
   type Json,
+  jsonIn,
   MAX_REASONING_BLOCKS,
   type Message,
   type ReasoningEvent,
@@ -217,11 +218,6 @@ export function replayDetails(details: Message['reasoning_details'], target: Tar
 
 /** Reads a sealed value; undefined for none, and for one that a client has modified. */
 export function parsedSeal(json: string | undefined): Json | undefined {
-  if (json === undefined) return undefined
-  try {
-    const rest: unknown = JSON.parse(json)
-    return isObject(rest) ? rest : undefined
-  } catch {
-    return undefined
-  }
+  const rest = json === undefined ? undefined : jsonIn(json)
+  return isObject(rest) ? rest : undefined
 }

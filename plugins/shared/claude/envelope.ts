@@ -1,5 +1,5 @@
 /** Answers by tool that the model wraps in one member, such as `{"parameters": {…}}`. */
-import { errors, isObject, type Json, objectIn } from '../../../src/plugin.ts'
+import { errors, isObject, type Json, jsonIn, objectIn } from '../../../src/plugin.ts'
 
 /** Characters in which the first name of an answer must stand. */
 const MAX_HEAD_CHARACTERS = 1024
@@ -24,7 +24,7 @@ export function mayBeEnvelope(head: string, schema: Json): boolean | undefined {
 export function unwrapped(text: string, schema: Json): string {
   const head = text.slice(0, MAX_HEAD_CHARACTERS)
   if (!mayBeEnvelope(head, schema)) return text
-  const whole = parsed(text)
+  const whole = jsonIn(text)
   const names = isObject(whole) ? Object.keys(whole) : []
   const [name] = names
   if (!isObject(whole) || name === undefined || names.length > 1 || fits(whole, schema)) return text
@@ -32,22 +32,14 @@ export function unwrapped(text: string, schema: Json): string {
   // The value between the colon and the last brace, with every digit as it was written.
   const from = HEAD.exec(head)![0].length - 1
   const json = typeof content === 'string' ? content : text.slice(from, text.lastIndexOf('}')).trim()
-  const inner = parsed(json)
+  const inner = jsonIn(json)
   if (isObject(inner) && fits(inner, schema)) return json
   const { properties } = resolved(schema, schema)
   if (!isObject(properties) || memberOf(properties, name) !== undefined) return text
   throw errors.invalidAnswer(`its only member ${JSON.stringify(name.slice(0, 64))} is not in the requested schema`)
 }
 
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
-const nameIn = (json: string): string => String(parsed(json))
+const nameIn = (json: string): string => String(jsonIn(json))
 const memberOf = (members: Json, name: string): unknown => (Object.hasOwn(members, name) ? members[name] : undefined)
 const hasMore = ({ $ref, anyOf, oneOf, allOf }: Json): boolean => [$ref, anyOf, oneOf, allOf].some(more => more != null)
 

@@ -3,7 +3,7 @@
  * rest is parsed and compared, so that the cut part is a `data` array (docs/contract.md#embeddings); unusual answers
  * are left to the caller for parsing.
  */
-import { isObject, type Json } from '../../../src/plugin.ts'
+import { isObject, type Json, jsonIn } from '../../../src/plugin.ts'
 import { afterSpace } from '../after-space.ts'
 
 interface Slice {
@@ -48,7 +48,7 @@ export function sliceOf(bytes: Buffer): Slice | undefined {
     at = afterSpace(bytes, end + 1)
   }
   if (encoding === undefined || bytes[at] !== CLOSE_LIST || bytes.length - at > MAX_TAIL_BYTES) return undefined
-  const envelope = parsed(`${bytes.toString('utf8', 0, open)}[]${bytes.toString('utf8', at + 1)}`)
+  const envelope = jsonIn(`${bytes.toString('utf8', 0, open)}[]${bytes.toString('utf8', at + 1)}`)
   return isObject(envelope) && Array.isArray(envelope.data) && envelope.data.length === 0
     ? { data: bytes.subarray(open, at + 1), encoding, count, envelope }
     : undefined
@@ -80,7 +80,7 @@ function encodingOf(entry: Buffer, index: number): Slice['encoding'] | undefined
   const list = entry.indexOf(OPEN_LIST)
   const [from, to] = list < 0 ? longText(entry) : numbers(entry, list)
   if (to <= from + 1 || entry.length - (to - from) > MAX_ENTRY_BYTES) return undefined
-  const rest = parsed(`${entry.toString('utf8', 0, from)}0${entry.toString('utf8', to + 1)}`)
+  const rest = jsonIn(`${entry.toString('utf8', 0, from)}0${entry.toString('utf8', to + 1)}`)
   const isUsual =
     isObject(rest) &&
     rest.object === 'embedding' &&
@@ -117,11 +117,3 @@ function longText(entry: Buffer): readonly [number, number] {
 
 /** `embedding`, with its quotes. */
 const NAME_BYTES = 11
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}

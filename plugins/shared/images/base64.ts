@@ -1,5 +1,5 @@
 /** Base64 of images in answers: cut out of a body without copies where it is plain, cleaned where it is not. */
-import { Base64Slice, errors, type Frame, isObject, withoutSpace } from '../../../src/plugin.ts'
+import { Base64Slice, errors, type Frame, isObject, jsonIn, withoutSpace } from '../../../src/plugin.ts'
 import { afterSpace } from '../after-space.ts'
 import { parsed } from '../whole.ts'
 
@@ -52,12 +52,8 @@ function cutImages(body: Buffer, name: string): ImageAnswer | undefined {
     at = end
   }
   if (slices.length === 0 || body.length - done + rest.length > MAX_REST_CHARACTERS) return undefined
-  try {
-    const answer: unknown = JSON.parse(rest + body.toString('utf8', done))
-    return isObject(answer) ? { answer, slices } : undefined
-  } catch {
-    return undefined
-  }
+  const answer = jsonIn(rest + body.toString('utf8', done))
+  return isObject(answer) ? { answer, slices } : undefined
 }
 
 function isPlain(bytes: Buffer): boolean {

@@ -1,5 +1,6 @@
 /** Compares the models of a running LiteLLM with those of the running gateway, by one small request for each. */
 import { formatMoney } from '../../core/money.ts'
+import { jsonIn } from '../../json/json.ts'
 import { call, parseUrl, readText } from '../http.ts'
 import { errorCode, Failure } from '../io.ts'
 import { publicBase, withKey } from '../public.ts'
@@ -142,18 +143,10 @@ async function ask(address: string, key: string | undefined, body?: object) {
   try {
     const response = await call(new URL(address), { method: body ? 'POST' : 'GET', headers, body })
     const text = await readText(response)
-    return { status: response.statusCode!, headers: response.headers, body: parsed(text) }
+    return { status: response.statusCode!, headers: response.headers, body: jsonIn(text) }
   } catch (thrown) {
     if (errorCode(thrown) === undefined && !(thrown instanceof Error)) throw thrown
     return { status: 0, headers: {}, body: undefined }
-  }
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
   }
 }
 

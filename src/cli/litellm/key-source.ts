@@ -1,5 +1,6 @@
 /** Reads the keys of LiteLLM: the answers of `/key/list`, or an export of its table as JSON or CSV. */
 import { resolve } from 'node:path'
+import { jsonIn } from '../../json/json.ts'
 import { download, parseUrl } from '../http.ts'
 import { readSource } from '../import-source.ts'
 import { Failure, type Io } from '../io.ts'
@@ -67,11 +68,9 @@ async function readPages(url: URL, variable: string | undefined, io: Io): Promis
 
 /** The message of the parser would repeat a part of the text. */
 function parsed(text: string, where: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    throw new Failure(`${where} is not valid JSON`)
-  }
+  const value = jsonIn(text)
+  if (value === undefined) throw new Failure(`${where} is not valid JSON`)
+  return value
 }
 
 function fromJson(text: string, source: string): Accounts {
@@ -130,9 +129,5 @@ function cellOf(cell: string, name: string): unknown {
   if (cell === 'f' || cell === 'false') return false
   if (NUMERIC.test(name) && Number.isFinite(Number(cell))) return Number(cell)
   if (!/^[[{]/.test(cell)) return cell
-  try {
-    return JSON.parse(cell)
-  } catch {
-    return cell.startsWith('{') ? rowsOf(cell.slice(1, -1))[0]!.filter(Boolean) : cell
-  }
+  return jsonIn(cell) ?? (cell.startsWith('{') ? rowsOf(cell.slice(1, -1))[0]!.filter(Boolean) : cell)
 }

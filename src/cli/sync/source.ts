@@ -1,7 +1,7 @@
 /** Reads price lists of others: models.dev's api.json, and LiteLLM's file of prices and sizes. */
 import type { tokenPriceKeys } from '../../config/schemas/pricing.ts'
 import { formatDecimal } from '../../core/money.ts'
-import { isObject, type Json, objectIn } from '../../json/json.ts'
+import { isObject, type Json, jsonIn, objectIn } from '../../json/json.ts'
 import { Failure } from '../io.ts'
 
 export type TokenKey = (typeof tokenPriceKeys)[number]
@@ -125,10 +125,8 @@ function pricesIn(record: Json, fields: Partial<Record<TokenKey, string>>, shift
 
 /** Reads a list, whose shape shows its source. Throws a Failure for anything else, under the name `where`. */
 export function readList(text: string, where: string, today: string): PriceList {
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
+  const value = jsonIn(text)
+  if (value === undefined) {
     throw new Failure(`${where} is not valid JSON; name models.dev's api.json or LiteLLM's file of prices`)
   }
   const entries = isObject(value) ? Object.entries(value).filter((one): one is [string, Json] => isObject(one[1])) : []

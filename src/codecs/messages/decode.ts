@@ -1,6 +1,6 @@
 /** A Messages body as a chat request (docs/contract.md#messages). */
 import type { ChatRequest, Message, Tool } from '../../core/chat-request.ts'
-import { isObject, type Json, listIn, objectIn } from '../../json/json.ts'
+import { isObject, type Json, jsonIn, listIn, objectIn, textIn } from '../../json/json.ts'
 import { errors } from '../../lib/error.ts'
 import { compact, withMediaAside } from '../chat-parts.ts'
 import { checkChat } from '../chat-rules.ts'
@@ -228,12 +228,7 @@ const MAX_USER_CHARACTERS = 4096
 
 function sessionOf(user: string): string | undefined {
   if (!user.startsWith('{') || user.length > MAX_USER_CHARACTERS) return undefined
-  try {
-    const { session_id: id } = JSON.parse(user) as { session_id?: unknown }
-    return typeof id === 'string' && id !== '' ? id : undefined
-  } catch {
-    return undefined
-  }
+  return textIn(objectIn(jsonIn(user)).session_id)
 }
 
 /**

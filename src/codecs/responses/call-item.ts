@@ -1,6 +1,6 @@
 /** A call of a function or custom tool, under the client's name of the tool. */
 import type { ChoiceEvent, ToolEvent } from '../../core/event.ts'
-import { isObject, type Json, objectIn } from '../../json/json.ts'
+import { type Json, jsonIn, objectIn } from '../../json/json.ts'
 import { Shape } from '../../json/shape.ts'
 import type { OpenItem, Place, Status } from './open-item.ts'
 import type { Known, ToolNames } from './tool-names.ts'
@@ -71,26 +71,13 @@ export class CallItem implements OpenItem {
   }
 
   #item(status: string, args: string): Json {
-    if (this.#searches) return { ...this.#head, arguments: parsedObject(args), status }
+    if (this.#searches) return { ...this.#head, arguments: objectIn(jsonIn(args)), status }
     return { ...this.#head, ...(this.#custom ? { input: args } : { arguments: args }), status }
-  }
-}
-
-/** Parses the arguments of a search; returns an empty object for anything but an object. */
-function parsedObject(args: string): Json {
-  try {
-    return objectIn(JSON.parse(args))
-  } catch {
-    return {}
   }
 }
 
 /** The text of a custom tool's input; arguments that are not of its schema are the input themselves. */
 function unwrapped(args: string): string {
-  try {
-    const parsed: unknown = JSON.parse(args)
-    return isObject(parsed) && typeof parsed.input === 'string' ? parsed.input : args
-  } catch {
-    return args
-  }
+  const { input } = objectIn(jsonIn(args))
+  return typeof input === 'string' ? input : args
 }

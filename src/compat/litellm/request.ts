@@ -1,7 +1,7 @@
 /** Reads what clients of LiteLLM send: a credential in its own header, tags, end users, and a model in the path. */
 import type { Exchange } from '../../core/exchange.ts'
 import { type EndUserOptions, type Labels, NO_LABELS } from '../../core/policy.ts'
-import { isObject, type Json, objectIn } from '../../json/json.ts'
+import { isObject, type Json, jsonIn, objectIn } from '../../json/json.ts'
 import { Form } from '../../lib/body.ts'
 import { labelsOf } from '../../policy/labels.ts'
 
@@ -88,11 +88,5 @@ function tagsOf(ex: Exchange, lists: readonly unknown[]): Record<string, string>
 /** Metadata for LiteLLM's spend log: an object of the body, or JSON in a header. */
 function spendOf(ex: Exchange, { spend_logs_metadata: own }: Json): Json {
   const header = ex.header(SPEND_HEADER)
-  if (header === undefined) return objectIn(own)
-  try {
-    const value = JSON.parse(header) as unknown
-    return objectIn(value)
-  } catch {
-    return {}
-  }
+  return objectIn(header === undefined ? own : jsonIn(header))
 }

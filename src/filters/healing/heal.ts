@@ -1,5 +1,6 @@
 /** How a text becomes JSON. Of a text that must be repaired, 4,000 characters can take two seconds. */
 import { jsonrepair } from 'jsonrepair'
+import { jsonIn } from '../../json/json.ts'
 
 /**
  * Valid JSON as it is; else what stands between the first bracket and its end, freed of a Markdown fence and of words
@@ -117,14 +118,7 @@ function closing(text: string, from: number): number {
 }
 
 /** Whether `text` is one JSON value and nothing else. */
-export function isJson(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
-}
+export const isJson = (text: string): boolean => jsonIn(text) !== undefined
 
 function repair(text: string): string | undefined {
   try {

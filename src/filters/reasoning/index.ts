@@ -13,7 +13,7 @@ import type { Reply } from '../../core/reply.ts'
 import { type Infer, s } from '../../core/schema.ts'
 import type { SealCheck } from '../../core/seals.ts'
 import { WorkBudget, writeCanonical } from '../../json/canonical.ts'
-import { isObject, type Json } from '../../json/json.ts'
+import { isObject, jsonIn } from '../../json/json.ts'
 import { MAX_VALUES } from '../../json/shape.ts'
 import { ownerOf } from '../../policy/owner.ts'
 import { addDetail, type ReasoningDetail } from '../../wire/fold.ts'
@@ -72,19 +72,10 @@ function keptFor({ caller: { principal } }: Exchange): Owner {
 function keyOf(owner: Owner, { id, name, args }: KeptCall, budget: { characters: number }): string {
   const hash = createHash('sha256').update(JSON.stringify(['reasoning', ...owner, id, name]))
   budget.characters -= args.length
-  const parsed = budget.characters < 0 ? undefined : objectIn(args)
-  if (!parsed || !writeCanonical(parsed, hash, new WorkBudget(MAX_VALUES, MAX_PARSED_CHARACTERS)))
+  const parsed = budget.characters < 0 ? undefined : jsonIn(args)
+  if (!isObject(parsed) || !writeCanonical(parsed, hash, new WorkBudget(MAX_VALUES, MAX_PARSED_CHARACTERS)))
     hash.update(withoutSpace(args))
   return hash.digest('base64')
-}
-
-function objectIn(json: string): Json | undefined {
-  try {
-    const value: unknown = JSON.parse(json)
-    return isObject(value) ? value : undefined
-  } catch {
-    return undefined
-  }
 }
 
 /** Characters of arguments that are parsed for the keys of one request. */

@@ -3,20 +3,13 @@ import { StringDecoder } from 'node:string_decoder'
 import { createParser, type EventSourceParser } from 'eventsource-parser'
 import type { Frame } from '../../core/wire.ts'
 import { tooManyBytes } from '../../json/answer-bounds.ts'
+import { jsonIn } from '../../json/json.ts'
 import type { Framing } from './framing.ts'
 
 const MAX_EVENT_CHARACTERS = 32 * 1024 * 1024
 const MAX_STRAY_CHARACTERS = 64 * 1024
 
-function isJson(text: string): boolean {
-  if (!/^\s*[[{]/.test(text)) return false
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
-}
+const isJson = (text: string): boolean => /^\s*[[{]/.test(text) && jsonIn(text) !== undefined
 
 /** For event streams (WHATWG HTML); events without data are skipped, and one has at most 32 Mi characters. */
 export class SseFraming implements Framing {
