@@ -3,16 +3,16 @@
  * header, which the provider's manifest may set, or a field of the body.
  */
 import { countIn, errorReader, type Plugin, type Target, type Translator, type WireRequest } from '../src/plugin.ts'
+import { BETA_HEADER, headerOf } from './anthropic/betas.ts'
 import { MessagesDecoder } from './anthropic/decode.ts'
-import { encode, headerOf } from './anthropic/encode.ts'
+import { encode } from './anthropic/encode.ts'
 import { errorOf } from './anthropic/error.ts'
 import { native, withMedia } from './anthropic/native.ts'
-import { BETA_HEADER } from './anthropic/passed-betas.ts'
 import { schemaByTool } from './anthropic/tools.ts'
 import { encode as encodeVertex, native as nativeVertex, plainOf } from './anthropic/vertex.ts'
 import { isVisible } from './shared/claude/blocks.ts'
 import { withClientProperties } from './shared/claude/property-names.ts'
-import { counter, only } from './shared/count.ts'
+import { counter, only } from './shared/whole.ts'
 
 const error = errorReader(errorOf)
 

@@ -19,8 +19,7 @@ import {
   urlOf,
 } from '../src/plugin.ts'
 import { errorIn, plainError } from './shared/error.ts'
-import { base64Of } from './shared/images/inputs.ts'
-import { ratioFor } from './shared/images/proportions.ts'
+import { base64Of, ratioFor } from './shared/images/inputs.ts'
 import { parsed } from './shared/whole.ts'
 
 const RATIOS = ['21:9', '16:9', '3:2', '4:3', '5:4', '1:1', '4:5', '3:4', '2:3', '9:16', '9:21']

@@ -10,9 +10,8 @@ import {
   type Translator,
 } from '../src/plugin.ts'
 import { plainError } from './shared/error.ts'
-import { urlOf } from './shared/images/inputs.ts'
+import { ratioFor, urlOf } from './shared/images/inputs.ts'
 import { openAiImages } from './shared/images/openai-form.ts'
-import { ratioFor } from './shared/images/proportions.ts'
 
 const RATIOS = ['1:1', '3:4', '4:3', '9:16', '16:9', '2:3', '3:2', '1:2', '2:1']
 const MAX_IMAGES = 10

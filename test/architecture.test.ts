@@ -311,7 +311,6 @@ t.test('no file is longer than 400 lines, and the median is about 90', async t =
 
 /** Short files with one importer that stay, and why they stand apart. */
 const apart: Readonly<Record<string, string>> = {
-  'plugins/anthropic/ending.ts': 'the decoder has 300 lines',
   'plugins/openai-responses/usage.ts': 'the decoder would have more than 300 lines',
   'src/cli/start-tool.ts': 'the one file that may start another program',
   'src/codecs/ai-sdk.ts': 'a client wire has a codec file, whichever endpoint serves it',
@@ -432,7 +431,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   validation: 240,
   wire: 840,
   workers: 600,
-  plugins: 15_191,
+  plugins: 15_150,
 }
 
 t.test('no folder has more lines than its budget', async t => {

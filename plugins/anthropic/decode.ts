@@ -23,9 +23,8 @@ import { FORMAT } from '../shared/claude/thinking.ts'
 import { EventTemplate } from '../shared/event-template.ts'
 import { AnswerText } from './answer-text.ts'
 import { bound } from './citations.ts'
-import { endingOf, finishReasonOf } from './ending.ts'
 import { errorOf } from './error.ts'
-import type { Delta, Message, Payload } from './payload.ts'
+import { type Delta, endingOf, finishReasonOf, type Message, type Payload } from './payload.ts'
 import { isOwnResult, tierOf, UsageMeter } from './usage.ts'
 
 const textEvent = (text: string): Event => ({ type: 'text', choice: 0, text })

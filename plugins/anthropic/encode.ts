@@ -14,18 +14,13 @@ import { type Block, isVisible, textBlock } from '../shared/claude/blocks.ts'
 import { beganWithThought, dropThoughts, openLoop } from '../shared/claude/loop.ts'
 import { fitsStructuredOutputs, strictSchema } from '../shared/claude/schema.ts'
 import { cannotForce, isAdaptive, mustThink, type Thinking, thinkingOf } from '../shared/claude/thinking.ts'
+import { betaHeader, FILES_BETA, headerOf, isFile } from './betas.ts'
 import { breakpointsIn, cacheMarkIn, checkBreakpoints, withoutHours } from './breakpoints.ts'
-import { BETA_HEADER } from './passed-betas.ts'
 import { answerSchema, isForced, schemaByTool, toolsOf } from './tools.ts'
 import { historyOf, isResult, isThought, type MessagesTurn } from './turns.ts'
 
-/** Native blocks are replayed unread and may contain anything. */
-type Maybe = Json | null | undefined
-
 /** From this API version on, requests have no sampling parameters. */
 const WITHOUT_SAMPLING = '2026-10-21'
-/** The token of `anthropic-beta` for files that a request names by id. */
-export const FILES_BETA = 'files-api-2025-04-14'
 
 /**
  * Equal requests give equal bytes, and cacheable parts (tools, system, messages) come first, so that a longer
@@ -141,26 +136,3 @@ function outputConfigOf(
 }
 
 const usesFiles = (turns: readonly MessagesTurn[]): boolean => turns.some(turn => turn.content.some(isFile))
-
-/** Whether a block, or one nested in it, refers to a file by id. */
-export function isFile(block: Maybe): boolean {
-  const { source, content } = block ?? {}
-  return (source as Maybe)?.type === 'file' || (Array.isArray(content) && content.some(isFile))
-}
-
-/**
- * Includes the provider's own tokens, because this header replaces the manifest's; undefined when there is nothing to
- * add.
- */
-export function betaHeader({ provider }: Target, tokens: readonly string[]): Record<string, string> | undefined {
-  const { name, value } = headerOf(provider.headers, BETA_HEADER) ?? { name: BETA_HEADER, value: '' }
-  const own = value.split(',').flatMap(token => token.trim() || [])
-  const added = tokens.filter(token => !own.includes(token))
-  return added.length === 0 ? undefined : { [name]: [...own, ...added].join(',') }
-}
-
-/** The header as it is spelled, by its name in lower case; undefined where it is absent. */
-export function headerOf(headers: Readonly<Record<string, string>>, lowerName: string) {
-  for (const [name, value] of Object.entries(headers)) if (name.toLowerCase() === lowerName) return { name, value }
-  return undefined
-}

@@ -15,8 +15,8 @@ import {
   toolsAdded,
   toolsIn,
 } from '../../src/plugin.ts'
-import { only } from '../shared/count.ts'
 import { fits, isPresent } from '../shared/operator-pays.ts'
+import { only } from '../shared/whole.ts'
 
 /** Fields of the body. Fields that only the gateway uses are not sent at all. */
 const FIELDS: ReadonlySet<string> = new Set([

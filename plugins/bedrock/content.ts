@@ -9,8 +9,7 @@ import {
   parseFile,
 } from '../../src/plugin.ts'
 import { UniqueNames } from '../shared/claude/unique-names.ts'
-import { type Block, textBlock } from './block.ts'
-import { cachePoint, markOf } from './cache-point.ts'
+import { type Block, cachePoint, markOf, textBlock } from './block.ts'
 import { audioBlock, fileBlock, imageBlock } from './media.ts'
 
 /** Converts the contents of one request's messages. */

@@ -21,13 +21,13 @@ import {
 } from '../../src/plugin.ts'
 import { CitedText } from '../shared/claude/cited-text.ts'
 import type { OpenBlock } from '../shared/claude/open-block.ts'
-import { malformed } from '../shared/malformed.ts'
+import { malformed } from '../shared/error.ts'
 import { ThinkTags } from '../shared/think-tags.ts'
 import { BlockAccumulator, openTool, piecesOf } from './answer-blocks.ts'
 import { endingOf, tierOf, usageReports } from './ending.ts'
 import { errorOf } from './error.ts'
 import { familyOf } from './family.ts'
-import { formatOf, isClaude } from './replay.ts'
+import { formatOf, isClaude } from './reasoning.ts'
 import { takesCalls } from './tools.ts'
 
 /** The field with the arguments of a call. */

@@ -22,8 +22,7 @@ import {
 } from '../../src/plugin.ts'
 import { errorIn } from '../shared/error.ts'
 import { imageIn, parsedImages } from '../shared/images/base64.ts'
-import { base64Of } from '../shared/images/inputs.ts'
-import { pixelsFor, ratioFor } from '../shared/images/proportions.ts'
+import { base64Of, pixelsFor, ratioFor } from '../shared/images/inputs.ts'
 
 const STABILITY = /(?:^|\.)stability\./
 const RATIOS = ['16:9', '1:1', '21:9', '2:3', '3:2', '4:5', '5:4', '9:16', '9:21']

@@ -1,6 +1,7 @@
-/** Reasoning settings; each model family has its own fields (docs/contract.md#efforts). */
-import { type ChatRequest, effortOf, type Json, type Mapping } from '../../src/plugin.ts'
-import { type Circumstances, thinkingOf } from '../shared/claude/thinking.ts'
+/** Reasoning settings, in which each model family has fields of its own (docs/contract.md#efforts), and what is sent back. */
+import { type ChatRequest, effortOf, type Json, type Mapping, type Message, type Target } from '../../src/plugin.ts'
+import { type Circumstances, FORMAT as CLAUDE, thinkingOf, thoughtsOf } from '../shared/claude/thinking.ts'
+import type { Block } from './block.ts'
 import { familyOf } from './family.ts'
 
 /** How a request lets its model think. */
@@ -50,4 +51,22 @@ function claude(
     configurable: true,
     replays,
   }
+}
+
+/** Marks reasoning details that models of other makers hide behind this wire. */
+const HIDDEN = 'bedrock-converse-v1'
+
+/** The format of a model's signed or hidden reasoning. Only Claude signs visible reasoning. */
+export const formatOf = (mapping: Mapping): string => (isClaude(mapping) ? CLAUDE : HIDDEN)
+/** True for models of Anthropic, whose reasoning is signed. */
+export const isClaude = (mapping: Mapping): boolean => familyOf(mapping).maker === 'anthropic'
+
+/** The reasoning blocks of an earlier answer that this provider sealed, unmodified. */
+export function replayReasoning(message: Message, target: Target): Block[] {
+  const blocks: Block[] = []
+  for (const { text, signature, data } of thoughtsOf(message, formatOf(target.mapping), target)) {
+    if (data !== undefined) blocks.push({ reasoningContent: { redactedContent: data } })
+    else if (signature !== undefined) blocks.push({ reasoningContent: { reasoningText: { text, signature } } })
+  }
+  return blocks
 }

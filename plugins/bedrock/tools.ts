@@ -5,8 +5,7 @@ import { fitsStructuredOutputs, strictSchema } from '../shared/claude/schema.ts'
 import { cannotForce } from '../shared/claude/thinking.ts'
 import { JSON_TOOL, shortName } from '../shared/tool-name.ts'
 import { toolSchema } from '../shared/tool-schema.ts'
-import type { Block } from './block.ts'
-import { cachePoint } from './cache-point.ts'
+import { type Block, cachePoint } from './block.ts'
 import { type Family, familyOf } from './family.ts'
 
 interface ToolSettings {

@@ -16,11 +16,10 @@ import {
 } from '../../src/plugin.ts'
 import { UniqueNames } from '../shared/claude/unique-names.ts'
 import { shortName } from '../shared/tool-name.ts'
-import { type Block, type ConverseTurn, textBlock } from './block.ts'
-import { cachePoint, markOf } from './cache-point.ts'
+import { type Block, type ConverseTurn, cachePoint, markOf, textBlock } from './block.ts'
 import { Contents } from './content.ts'
 import { type Family, familyOf } from './family.ts'
-import { replayReasoning } from './replay.ts'
+import { replayReasoning } from './reasoning.ts'
 
 const MAX_ID_CHARACTERS = 64
 const SHORT_ID = /^[a-zA-Z0-9]{9}$/

@@ -19,9 +19,9 @@ import {
   type Usage,
   upstreamError,
 } from '../../src/plugin.ts'
+import { idSuffix } from '../shared/call-count.ts'
 import { Choice } from '../shared/chat-completions/choice.ts'
 import { Thinking } from '../shared/chat-completions/thinking.ts'
-import { idSuffix } from '../shared/derived-ids.ts'
 import { stopEnding } from '../shared/stops.ts'
 import { named } from '../shared/tool-name.ts'
 

@@ -9,8 +9,7 @@ import {
   SHOWN_NEXT,
   wellFormed,
 } from '../../src/plugin.ts'
-import { imageUrl } from '../shared/chat-completions/image.ts'
-import { textOfBase64, titled } from '../shared/chat-completions/parts.ts'
+import { imageUrl, textOfBase64, titled } from '../shared/chat-completions/parts.ts'
 
 type Content = Message['content']
 type FilePart = Extract<ContentPart, { type: 'file' }>['file']

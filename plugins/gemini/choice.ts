@@ -14,9 +14,9 @@ import {
   upstreamError,
   weigh,
 } from '../../src/plugin.ts'
-import { malformed } from '../shared/malformed.ts'
+import { malformed } from '../shared/error.ts'
 import { Calls } from './calls.ts'
-import { isFiltered } from './filtered.ts'
+import { isFiltered } from './error.ts'
 import { Grounding, type TextRoom } from './grounding.ts'
 import type { PathCount } from './partial-args.ts'
 import { FORMAT, NATIVE_FIELDS } from './signatures.ts'

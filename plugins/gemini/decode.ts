@@ -17,7 +17,7 @@ import {
   type Target,
   textIn,
 } from '../../src/plugin.ts'
-import { idSuffix } from '../shared/derived-ids.ts'
+import { idSuffix } from '../shared/call-count.ts'
 import { Choice } from './choice.ts'
 import { errorOf } from './error.ts'
 import type { TextRoom } from './grounding.ts'

@@ -1,4 +1,4 @@
-/** Errors of the wire. */
+/** Errors of the wire, and what it blocked for its content (docs/contract.md#image-wires). */
 import {
   type GatewayError,
   guessStatus,
@@ -77,4 +77,22 @@ function retryDelayMs(details: readonly Json[]): number | undefined {
     if (seconds > 0) return Math.ceil(seconds * 1000)
   }
   return undefined
+}
+
+/** Other reasons do not concern the content. */
+const FILTERED = /SAFETY|PROHIBITED_CONTENT|RECITATION|BLOCKLIST|SPII|MODEL_ARMOR|JAILBREAK/
+
+/** Whether a finish reason says that content was blocked. */
+export const isFiltered = (reason: string): boolean => FILTERED.test(reason)
+
+/** Why the prompt was blocked; undefined when it was not. */
+export function blockedBy(feedback: unknown): string | undefined {
+  if (!isObject(feedback) || feedback.blockReason === undefined) return undefined
+  return textIn(feedback.blockReasonMessage) ?? `The provider refused the prompt: ${textIn(feedback.blockReason)}.`
+}
+
+/** Why a candidate was blocked; undefined when it was not. */
+export function filteredBy({ finishReason, finishMessage }: Json): string | undefined {
+  const reason = textIn(finishReason) ?? ''
+  return isFiltered(reason) ? (textIn(finishMessage) ?? `The provider left the answer out: ${reason}.`) : undefined
 }

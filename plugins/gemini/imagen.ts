@@ -17,7 +17,7 @@ import {
   type WireRequest,
 } from '../../src/plugin.ts'
 import { imageAnswer, imageIn } from '../shared/images/base64.ts'
-import { ratioFor } from '../shared/images/proportions.ts'
+import { ratioFor } from '../shared/images/inputs.ts'
 import { errorOf } from './error.ts'
 import { vertex } from './surface.ts'
 

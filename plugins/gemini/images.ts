@@ -24,10 +24,8 @@ import {
   type WireRequest,
 } from '../../src/plugin.ts'
 import { imageAnswer, imageIn } from '../shared/images/base64.ts'
-import { base64Of, typeOf } from '../shared/images/inputs.ts'
-import { ratioFor } from '../shared/images/proportions.ts'
-import { errorOf } from './error.ts'
-import { blockedBy, filteredBy } from './filtered.ts'
+import { base64Of, ratioFor, typeOf } from '../shared/images/inputs.ts'
+import { blockedBy, errorOf, filteredBy } from './error.ts'
 import { type Surface, vertex } from './surface.ts'
 import { ofModality, tierOf, UsageMeter } from './usage.ts'
 

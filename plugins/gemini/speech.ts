@@ -20,11 +20,10 @@ import {
   type WireRequest,
   wavHead,
 } from '../../src/plugin.ts'
-import { malformed } from '../shared/malformed.ts'
+import { malformed } from '../shared/error.ts'
 import { audioBytes, countedOf, voiceOf } from '../shared/speech.ts'
 import { parsed } from '../shared/whole.ts'
-import { errorOf } from './error.ts'
-import { blockedBy, filteredBy } from './filtered.ts'
+import { blockedBy, errorOf, filteredBy } from './error.ts'
 import type { Surface } from './surface.ts'
 import { UsageMeter } from './usage.ts'
 

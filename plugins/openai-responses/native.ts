@@ -14,8 +14,7 @@ import {
   type WireRequest,
   wellFormed,
 } from '../../src/plugin.ts'
-import { GATEWAY_ONLY } from '../shared/gateway-only.ts'
-import { fits, isPresent, paysItself } from '../shared/operator-pays.ts'
+import { fits, GATEWAY_ONLY, isPresent, paysItself } from '../shared/operator-pays.ts'
 import { reasoningOf } from './encode.ts'
 import { hasText, replayed } from './replay.ts'
 

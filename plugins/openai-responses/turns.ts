@@ -10,7 +10,7 @@ import {
   textKey,
   toolArguments,
 } from '../../src/plugin.ts'
-import { hashedCallId } from '../shared/derived-ids.ts'
+import { hashedCallId } from '../shared/call-count.ts'
 import { shortName } from '../shared/tool-name.ts'
 import { inputOf, outputOf } from './parts.ts'
 import { namespaceOf, withReplayed } from './replay.ts'

@@ -13,9 +13,8 @@ import {
   type WireRequest,
 } from '../../src/plugin.ts'
 import { plainError } from '../shared/error.ts'
-import { fileOf } from '../shared/images/inputs.ts'
+import { fileOf, pixelsFor } from '../shared/images/inputs.ts'
 import { openAiImages } from '../shared/images/openai-form.ts'
-import { pixelsFor } from '../shared/images/proportions.ts'
 
 /** These answer with base64 only, and reject the parameter for it. */
 const GPT_IMAGE = /^(?:chat)?gpt-image/

@@ -11,8 +11,8 @@ import {
   typeOfBase64,
   unseal,
 } from '../../src/plugin.ts'
+import { hashedCallId } from '../shared/call-count.ts'
 import { parsedSeal, replayDetails } from '../shared/chat-completions/reasoning-details.ts'
-import { hashedCallId } from '../shared/derived-ids.ts'
 import { shortName } from '../shared/tool-name.ts'
 
 /**

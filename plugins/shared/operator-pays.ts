@@ -1,4 +1,4 @@
-/** Whether the operator pays for a client's own body. */
+/** A client's own body: fields that are the gateway's, and whether the operator pays for the rest. */
 import type { Target } from '../../src/plugin.ts'
 
 /** Whether the caller pays the provider, with its own key. */
@@ -11,3 +11,15 @@ export const fits = (entry: string, name: string): boolean =>
 
 /** False for null, undefined and an empty list, which no provider charges for. */
 export const isPresent = (value: unknown): boolean => value != null && !(Array.isArray(value) && value.length === 0)
+
+/** Chat request fields that endpoints tolerate in bodies of their provider's wire, and that the provider would refuse. */
+export const GATEWAY_ONLY: readonly string[] = [
+  'effort',
+  'image_config',
+  'onboarding',
+  'plugins',
+  'reasoning_effort',
+  'sensitive_word_check',
+  'verbosity',
+  'web_search',
+]

@@ -1,11 +1,14 @@
-/** Decoders of an unstreamed answer. */
+/** Decoders of an unstreamed answer, and of a count of tokens, which is one. */
 import {
   type Bounds,
+  type CountForm,
   type Decoder,
   type Event,
   errors,
   type Frame,
   GatewayError,
+  isObject,
+  type Json,
   parseAnswer,
 } from '../../src/plugin.ts'
 
@@ -52,3 +55,33 @@ export function parsed(frame: Frame, bounds?: Bounds): unknown {
 
 const notJson = (thrown: unknown): unknown =>
   thrown instanceof SyntaxError ? errors.invalidAnswer('it is not JSON') : thrown
+
+/** White space between the values of JSON, as bytes. */
+const SPACE = 0x20
+
+/** The index from `from` on of the first byte that is no white space, or the length of `bytes`. */
+export function afterSpace(bytes: Buffer, from: number): number {
+  let at = from
+  while (bytes[at]! <= SPACE) at++
+  return at
+}
+
+/** `tokensIn` extracts the count from an answer; undefined is an error. */
+export const counter = (encode: CountForm['encode'], tokensIn: (answer: Json) => number | undefined): CountForm => ({
+  encode,
+  decoder: () =>
+    new WholeDecoder(frame => {
+      const answer = parsed(frame)
+      const tokens = isObject(answer) ? tokensIn(answer) : undefined
+      if (tokens === undefined) throw errors.invalidAnswer('it holds no count of tokens')
+      // The prompt was counted and no answer was generated.
+      return [
+        { type: 'usage', usage: { prompt: 0, completion: 0 } },
+        { type: 'result', value: { tokens } },
+      ]
+    }),
+})
+
+/** The named fields of `body`. */
+export const only = (body: Json, names: readonly string[]): Json =>
+  Object.fromEntries(names.flatMap(name => (body[name] === undefined ? [] : [[name, body[name]]])))

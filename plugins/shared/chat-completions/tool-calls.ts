@@ -16,8 +16,7 @@ import {
   toolArguments,
   weigh,
 } from '../../../src/plugin.ts'
-import type { CallCount } from '../call-count.ts'
-import { idSuffix } from '../derived-ids.ts'
+import { type CallCount, idSuffix } from '../call-count.ts'
 import { Arguments } from './arguments.ts'
 
 interface StreamedCall {

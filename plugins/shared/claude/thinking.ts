@@ -98,7 +98,8 @@ function byBudget(request: Readonly<ChatRequest>, mapping: Mapping, at: Circumst
   return { on: true, thinking: { type: 'enabled', budget_tokens: budget }, maxTokens, replays: true }
 }
 
-interface Signed {
+/** A block of thinking, unsealed. */
+interface Thought {
   readonly index: number
   text: string
   signature: string | undefined
@@ -106,23 +107,28 @@ interface Signed {
 }
 
 /**
- * The thinking blocks of an earlier answer that this provider sealed, unmodified and in order: the wire rejects others.
- * Details with one `block_index` are pieces of one block.
+ * The thoughts of an earlier answer in the format of this provider, in order: its wire rejects those without a seal of its
+ * own. Details with one `block_index` are pieces of one block.
  */
-export function replayThinking(message: Message, target: Target): Block[] {
-  const signed = new Map<number, Signed>()
-  message.reasoning_details?.forEach((detail: Detail, i) => {
-    if (detail.format !== FORMAT) return
+export function thoughtsOf({ reasoning_details: details }: Message, format: string, target: Target): Thought[] {
+  const thoughts = new Map<number, Thought>()
+  details?.forEach((detail: Detail, i) => {
+    if (detail.format !== format) return
     const index = typeof detail.block_index === 'number' ? detail.block_index : i
-    const block = signed.get(index) ?? { index, text: '', signature: undefined, data: undefined }
-    signed.set(index, block)
-    block.text += detail.text ?? ''
-    block.signature ??= unseal(target, detail.signature)
-    block.data ??= unseal(target, detail.data)
+    const thought = thoughts.get(index) ?? { index, text: '', signature: undefined, data: undefined }
+    thoughts.set(index, thought)
+    thought.text += detail.text ?? ''
+    thought.signature ??= unseal(target, detail.signature)
+    thought.data ??= unseal(target, detail.data)
   })
+  return [...thoughts.values()].sort((a, b) => a.index - b.index)
+}
+
+/** The thinking blocks of an earlier answer that this provider sealed, unmodified. */
+export function replayThinking(message: Message, target: Target): Block[] {
   const blocks: Block[] = []
   let next = 0
-  for (const { index, text, signature, data } of [...signed.values()].sort((a, b) => a.index - b.index)) {
+  for (const { index, text, signature, data } of thoughtsOf(message, FORMAT, target)) {
     // Other content precedes it: only the opening thought can be replayed (docs/contract.md#messages).
     if (index !== next++) break
     if (data !== undefined) blocks.push({ type: 'redacted_thinking', data })

@@ -1,5 +1,13 @@
-/** Images of a request as wires send them. */
-import { errors, type ImageInput, parseDataUrl, type WireRequest } from '../../../src/plugin.ts'
+/** Images of a request as wires send them, and sizes in the words of wires (docs/contract.md#image-wires). */
+import {
+  aspectOf,
+  errors,
+  type ImageInput,
+  type ImageRequest,
+  nearestAspect,
+  parseDataUrl,
+  type WireRequest,
+} from '../../../src/plugin.ts'
 
 type FilePart = NonNullable<WireRequest['files']>[number]
 
@@ -46,4 +54,20 @@ export function fileOf(input: ImageInput, name: string, basename: string): FileP
 const piecesOf = (data: ImageData): readonly Buffer[] => {
   data.pieces ??= [Buffer.from(data.base64, 'base64')]
   return data.pieces
+}
+
+/** The nearest of `ratios`; undefined where the request leaves it to the provider. */
+export function ratioFor(
+  { aspect_ratio, size }: Readonly<ImageRequest>,
+  ratios: readonly string[],
+): string | undefined {
+  const aspect = aspectOf(aspect_ratio, size)
+  return aspect === undefined ? undefined : nearestAspect(ratios, aspect)
+}
+
+/** So many pixels in these proportions, with sides that are multiples of `step`. */
+export function pixelsFor(aspect: number, pixels: number, step: number): { width: number; height: number } {
+  const side = (length: number) => Math.max(step, Math.round(length / step) * step)
+  const height = Math.sqrt(pixels / aspect)
+  return { width: side(height * aspect), height: side(height) }
 }
