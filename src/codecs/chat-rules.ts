@@ -3,8 +3,7 @@
 import type { ChatRequest, ContentPart, Message } from '../core/chat-request.ts'
 import { errors } from '../lib/error.ts'
 import { isAddress } from '../lib/url.ts'
-import { assertOneSource } from './one-source.ts'
-import { assertFile, assertImageUrl } from './url.ts'
+import { assertFile, assertImageUrl, assertOneSource } from './url.ts'
 
 /** Images, files and audio of a request that stand at addresses: to look at many thousands takes long. */
 const MAX_ADDRESSES = 1_000

@@ -2,14 +2,22 @@
 import type { Encoder } from '../core/codec.ts'
 import type { ChoiceEvent, Event, FinishReason, LogprobsEvent, ReasoningEvent, ToolEvent } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
+import { type Infer, s } from '../core/schema.ts'
 import type { GatewayError } from '../lib/error.ts'
 import { type Choice, Fold } from '../wire/fold.ts'
 import { answererOf, answerIdOf, answerModelOf, metadataOf, usageOf } from './accounting.ts'
-import type { ChatCompat } from './chat-compat.ts'
 import { EVENT_STREAM } from './event-stream.ts'
 import { functionCallDelta, functionCallOf, wantsFunctionCall } from './functions.ts'
 import { openAiError } from './overflow.ts'
 import { annotation, StreamedChoice } from './streamed-choice.ts'
+
+/** The schema of `compat`. */
+export const chatCompat = s.object({
+  /** Also writes reasoning as `reasoning_content`, the only name that some clients read. */
+  reasoning_content: s.default(s.boolean(), true),
+})
+/** The options, with defaults filled in. */
+export type ChatCompat = Infer<typeof chatCompat>
 
 /** Common beginning of chunks and whole answers. Known from the first visible event on. */
 const headOf = (ex: Exchange, object: 'chat.completion' | 'chat.completion.chunk') => ({

@@ -1,10 +1,10 @@
 /** Client wire of `POST /v1/responses` (docs/responses.md). */
 import type { Codec } from '../core/codec.ts'
 import type { Json } from '../json/json.ts'
-import { nativeField } from './address-field.ts'
 import { checkCounts } from './chat-bounds.ts'
 import { EVENT_STREAM } from './event-stream.ts'
 import { checkTexts } from './inner-json.ts'
+import { nativeField } from './native-body.ts'
 import { openAiError } from './overflow.ts'
 import { decode, validate } from './responses/decode.ts'
 import { StreamEncoder, WholeEncoder } from './responses/encoder.ts'

@@ -20,7 +20,7 @@ import { formBody } from './form.ts'
 import { diarized, written } from './transcript/formats.ts'
 import { assertAudioData, assertAudioUrl } from './url.ts'
 import { type Validator, validator } from './validate.ts'
-import { costHeaders, targetHeaders } from './whole.ts'
+import { CostedEncoder, targetHeaders } from './whole.ts'
 
 const validate = validator(transcriptionBody)
 const validateTranslation = validator(translationBody)
@@ -49,7 +49,7 @@ const codec = (
     return canonical(checked(fields), file)
   },
   encoder: (ex: Exchange): Encoder =>
-    (ex.request as TranscriptionRequest).stream ? new EventEncoder(ex) : new WholeTranscript(ex, task),
+    (ex.request as TranscriptionRequest).stream ? new EventEncoder(ex) : wholeTranscript(ex, task),
   heartbeat: typedHeartbeat,
   error: errorBody,
   requestSchema,
@@ -108,7 +108,6 @@ function canonical(body: TranscriptionBody, file: Upload | undefined): Transcrip
 
 /** Token counts when the provider reports them, else the duration in whole seconds. */
 function usageOf(ex: Exchange): object {
-  ex.meter.complete(false)
   const { usage } = ex
   const { cost } = ex.meter
   const usd = cost && toNumber(cost.total)
@@ -129,33 +128,13 @@ function usageOf(ex: Exchange): object {
   return { type: 'duration', seconds: Math.ceil(Math.round(seconds * 1000) / 1000), cost: usd }
 }
 
-class WholeTranscript implements Encoder {
-  contentType = 'application/json'
-  readonly #ex: Exchange
-  readonly #task: 'transcribe' | 'translate'
-  #transcript: Transcript = { text: '' }
-
-  constructor(ex: Exchange, task: 'transcribe' | 'translate') {
-    this.#ex = ex
-    this.#task = task
-  }
-
-  headers(): readonly string[] {
-    return costHeaders(this.#ex)
-  }
-
-  write(batch: readonly Event[]): undefined {
-    for (const event of batch) if (event.type === 'result') this.#transcript = event.value as Transcript
-  }
-
-  end(): string {
-    const ex = this.#ex
-    const { contentType, body } = written(this.#transcript, ex.request as TranscriptionRequest, usageOf(ex), this.#task)
-    this.contentType = contentType
+function wholeTranscript(ex: Exchange, task: 'transcribe' | 'translate'): Encoder {
+  const encoder = new CostedEncoder(ex, ({ value }) => {
+    const { contentType, body } = written(value as Transcript, ex.request as TranscriptionRequest, usageOf(ex), task)
+    encoder.contentType = contentType
     return body
-  }
-
-  fail(): undefined {}
+  })
+  return encoder
 }
 
 /** `transcript.text.delta`, segments with speakers, `transcript.text.done`. */
@@ -186,6 +165,7 @@ class EventEncoder implements Encoder {
 
   end(): string {
     const ex = this.#ex
+    ex.meter.complete(false)
     const transcript = this.#transcript!
     const { response_format: format, known_speaker_names: names } = ex.request as TranscriptionRequest
     let out = this.#began ? '' : typedEvent('transcript.text.delta', { delta: transcript.text })

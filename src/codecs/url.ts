@@ -99,3 +99,17 @@ function isAllowed(text: string, origins = fetched): boolean {
   const isPlain = (protocol === 'https:' || protocol === 'http:') && username === '' && password === ''
   return isPlain && (isPublicHost(hostname) || origins.has(origin))
 }
+
+/**
+ * Throws a 400 where more than one of `fields` says something: each is sent to providers of the client's wire, and the
+ * others would be read by none of our checks. `fields` begins with the one to keep.
+ */
+export function assertOneSource(part: object, at: string, fields: readonly string[]): void {
+  const [kept, other] = fields.filter(name => saysAnything(Reflect.get(part, name)))
+  if (other === undefined) return
+  const where = `${at}.${other}`
+  const advice = `cannot be combined with ${at}.${kept}: a part has one file. Keep "${kept}" and leave out "${other}"`
+  throw errors.invalidField(where, advice)
+}
+
+const saysAnything = (value: unknown): boolean => value != null && value !== ''

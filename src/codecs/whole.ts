@@ -27,7 +27,7 @@ export type Result = Extract<Event, { type: 'result' }>
 
 /** Writes the answer's single result as `written` does, once its usage is known. */
 export class ResultEncoder implements Encoder {
-  readonly contentType: string
+  contentType: string
   protected readonly ex: Exchange
   readonly #written: (result: Result, ex: Exchange) => Encoded
   #result: Result | undefined

@@ -1,6 +1,6 @@
 /** Names of chat fields in this protocol, so that errors name what the caller wrote. */
 import type { Exchange } from '../../core/exchange.ts'
-import { addressField } from '../address-field.ts'
+import { addressField } from '../native-body.ts'
 import { callOf } from './call.ts'
 import { MODEL_HEADER } from './error.ts'
 import { OWN } from './options.ts'

@@ -4,8 +4,7 @@ import type { ContentPart } from '../../core/chat-request.ts'
 import { errors } from '../../lib/error.ts'
 import { plainBase64 } from '../../wire/wire.ts'
 import { audioFormatOf, audioSubtypes } from '../chat-parts.ts'
-import { assertOneSource } from '../one-source.ts'
-import { assertImageUrl } from '../url.ts'
+import { assertImageUrl, assertOneSource } from '../url.ts'
 import type { Part } from './schema.ts'
 
 const THINGS = ['functionCall', 'functionResponse', 'inlineData', 'fileData']

@@ -1,8 +1,7 @@
 /** Converts content blocks of a Messages body to chat content parts. */
 import type { ContentPart } from '../../core/chat-request.ts'
 import { textPart } from '../chat-parts.ts'
-import { assertOneSource } from '../one-source.ts'
-import { assertImageUrl } from '../url.ts'
+import { assertImageUrl, assertOneSource } from '../url.ts'
 import type { Block, CacheControl, ImageSource } from './schema.ts'
 
 /** The mark without fields specific to its own wire. */

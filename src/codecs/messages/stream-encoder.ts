@@ -5,12 +5,11 @@ import type { Exchange } from '../../core/exchange.ts'
 import type { GatewayError } from '../../lib/error.ts'
 import { answerIdOf, metadataOf } from '../accounting.ts'
 import { EVENT_STREAM } from '../event-stream.ts'
-import { contextOf, endingOf, headOf } from './answer.ts'
+import { contextOf, endingOf, headOf, tokensOf, totalsOf } from './answer.ts'
 import { Blocks } from './blocks.ts'
 import { streamError } from './error.ts'
 import { hidesReasoning } from './hidden-reasoning.ts'
 import type { BlockSink, OpenBlock } from './sink.ts'
-import { tokensOf, totalsOf } from './usage.ts'
 
 const DELTA = 'event: content_block_delta\ndata: {"type":"content_block_delta","index":'
 

@@ -4,11 +4,10 @@ import type { Event } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import { parseLossless, stringifyLossless } from '../../json/lossless.ts'
 import { answerIdOf, metadataOf } from '../accounting.ts'
-import { contextOf, endingOf, headOf } from './answer.ts'
+import { contextOf, endingOf, headOf, totalsOf } from './answer.ts'
 import { Blocks } from './blocks.ts'
 import { hidesReasoning } from './hidden-reasoning.ts'
 import type { BlockSink, OpenBlock } from './sink.ts'
-import { totalsOf } from './usage.ts'
 
 /** The content is the blocks of a stream, each read to its end. */
 export class WholeEncoder implements Encoder, BlockSink {

@@ -6,7 +6,7 @@ import type { Json } from '../../json/json.ts'
 import type { GatewayError } from '../../lib/error.ts'
 import { answerIdOf, answerModelOf, costDetails, metadataOf, usageInfo } from '../accounting.ts'
 import { isOverflow } from '../overflow.ts'
-import { responseId } from './ids.ts'
+import { responseId } from './open-item.ts'
 
 /** Fields of the request that the answer repeats, with the wire's defaults. */
 const REPEATED: Readonly<Json> = {

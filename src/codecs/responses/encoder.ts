@@ -9,9 +9,8 @@ import { CLIENT_CLOSED, errorBody, type GatewayError } from '../../lib/error.ts'
 import { EVENT_STREAM, typedEvent, typedEventText } from '../event-stream.ts'
 import { isOverflow, recognizable } from '../overflow.ts'
 import { type Ending, idOf, ResponseObject } from './answer.ts'
-import { responseId } from './ids.ts'
 import { Items } from './items.ts'
-import type { Emit } from './open-item.ts'
+import { type Emit, responseId } from './open-item.ts'
 import { toolNamesOf } from './tool-names.ts'
 
 const REASONS: Readonly<Partial<Record<FinishReason, Ending['reason']>>> = {

@@ -3,9 +3,8 @@ import type { ChoiceEvent, ReasoningEvent, SourceEvent, ToolEvent } from '../../
 import { isObject, type Json, textIn } from '../../json/json.ts'
 import { joins, waitable } from '../waiting-pieces.ts'
 import { CallItem } from './call-item.ts'
-import { itemId } from './ids.ts'
 import { MessageItem } from './message-item.ts'
-import type { Emit, OpenItem, Place, Status } from './open-item.ts'
+import { type Emit, itemId, type OpenItem, type Place, type Status } from './open-item.ts'
 import { ReasoningItem } from './reasoning-item.ts'
 import type { ToolNames } from './tool-names.ts'
 

@@ -7,7 +7,7 @@ import type { NativeRequest } from '../../core/wire.ts'
 import { isObject, type Json, listIn, textIn } from '../../json/json.ts'
 import { Count } from '../../json/shape.ts'
 import { carried } from '../carried-reasoning.ts'
-import { nativeSettings } from '../native-size.ts'
+import { nativeSettings } from '../native-body.ts'
 
 /** Name of the provider wire. */
 export const WIRE = 'openai.responses'

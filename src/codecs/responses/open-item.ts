@@ -1,4 +1,4 @@
-/** An output item while it is being written. */
+/** Output items while they are being written, and ids of them and of responses. An item's id contains its response's. */
 import type { ChoiceEvent } from '../../core/event.ts'
 import type { Json } from '../../json/json.ts'
 
@@ -23,4 +23,22 @@ export interface Place {
   readonly id: string
   readonly index: number
   readonly emit: Emit
+}
+
+/** `answer`: id of an answer. */
+export const responseId = (answer: string): string => `resp_${answer}`
+
+/** Id of an output item. */
+export const itemId = (prefix: string, answer: string, index: number): string => `${prefix}_${answer}_${index}`
+
+/** Id of an item of the request's own input. */
+export const inputItemId = (prefix: string, response: string, index: number): string =>
+  `${prefix}_${response.slice('resp_'.length)}_in${index}`
+
+const ITEM = /^[a-z]{2,5}_([2-7a-z]{20})_(?:in)?\d{1,7}$/
+
+/** Id of an item's response; undefined for ids of other origin. */
+export function responseOf(item: string): string | undefined {
+  const answer = ITEM.exec(item)?.[1]
+  return answer === undefined ? undefined : responseId(answer)
 }

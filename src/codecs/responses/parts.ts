@@ -3,8 +3,7 @@
 import type { ContentPart } from '../../core/chat-request.ts'
 import { isObject, type Json, textIn } from '../../json/json.ts'
 import { errors } from '../../lib/error.ts'
-import { assertOneSource } from '../one-source.ts'
-import { assertAudioUrl, assertFile, assertImageUrl } from '../url.ts'
+import { assertAudioUrl, assertFile, assertImageUrl, assertOneSource } from '../url.ts'
 
 const FORMATS: ReadonlySet<unknown> = new Set(['wav', 'mp3'])
 

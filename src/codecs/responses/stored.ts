@@ -9,7 +9,7 @@ import type {
 } from '../../core/stored-responses.ts'
 import { isObject, type Json, listIn, textIn } from '../../json/json.ts'
 import { errors } from '../../lib/error.ts'
-import { inputItemId, responseOf } from './ids.ts'
+import { inputItemId, responseOf } from './open-item.ts'
 
 /** How requests of this wire name stored responses, and continue them. */
 export const stored: StoredForm = {

@@ -1,5 +1,8 @@
-/** Where an address stands in a client's own body: errors of a fetch name its place in the canonical request. */
+/** A client's own body: where its addresses stand, and what of it the canonical request lacks. */
+
+import type { ChatRequest } from '../core/chat-request.ts'
 import type { Exchange } from '../core/exchange.ts'
+import { textSize, valueSize } from '../core/usage.ts'
 import { isObject, type Json } from '../json/json.ts'
 import { isAddress } from '../lib/url.ts'
 
@@ -49,4 +52,17 @@ function placeOf(address: string, value: unknown, at: string): string | undefine
     }
   }
   return undefined
+}
+
+/** Bytes of tools and formats, in the words of a wire, beyond those that stand for them in the canonical request. */
+export function nativeSettings(settings: readonly unknown[], { tools, response_format: format }: ChatRequest): number {
+  const held = valueSize(tools) + (format?.type === 'json_schema' ? valueSize(format.json_schema) : 0)
+  return Math.max(0, valueSize(settings) - held)
+}
+
+/** Bytes of all members but those of the names in `read`. */
+export function sizeBeside(members: Readonly<Record<string, unknown>>, read: ReadonlySet<string>): number {
+  let sum = 0
+  for (const name in members) if (!read.has(name)) sum += textSize(name) + valueSize(members[name])
+  return sum
 }
