@@ -52,16 +52,12 @@ type BatchResult = Batch | Promise<Batch>
 
 /** An iterator by hand: a generator costs three more turns of the queue for each batch. */
 export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly Event[]> {
-  readonly #incoming: UpstreamResponse
+  readonly #reading: Reading
   readonly #source: PlainSource
   readonly #framing: Framing
   readonly #decoder: Decoder
   readonly #lease: AnswerLease
   readonly #mask: AnswerMask | undefined
-  readonly #seals: AnswerSeals | undefined
-  readonly #mayCallTools: boolean
-  readonly #isStream: boolean
-  readonly #tenant: string
   readonly #counter: AnswerCounter
   /** The last one, until its events are read. */
   #frame: Frame | undefined
@@ -71,32 +67,17 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   /** When the last event of an answer that is complete was read. */
   #completeAt: number | undefined
   /** The decoder is at work: what it throws is about what the answer says, even if that was its end. */
-  #reading = false
+  #isDecoding = false
 
-  constructor({
-    incoming,
-    source,
-    framing,
-    decoder,
-    lease,
-    isHeld,
-    mayCallTools,
-    isStream,
-    tenant,
-    mask,
-    seals,
-  }: Reading) {
-    this.#incoming = incoming
+  constructor(reading: Reading) {
+    const { source, framing, decoder, lease, isHeld, mask } = reading
+    this.#reading = reading
     this.#source = source
     this.#framing = framing
     this.#decoder = decoder
     this.#lease = lease
     this.#counter = new AnswerCounter(isHeld, decoder.kept === undefined)
-    this.#mayCallTools = mayCallTools
-    this.#isStream = isStream
-    this.#tenant = tenant
     this.#mask = mask && new AnswerMask(mask)
-    this.#seals = seals
   }
 
   [Symbol.asyncIterator](): this {
@@ -145,7 +126,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   #tooManyBytes(seen: boolean): GatewayError {
     const error = tooManyBytes(this.#lease.most)
     const isKept = (this.#decoder.kept ?? this.#counter.kept) > 0 || this.#framing.pending > this.#lease.most / 2
-    const isAsked = this.#isStream ? seen || isKept : this.#lease.most > MAX_ANSWER_BYTES
+    const isAsked = this.#reading.isStream ? seen || isKept : this.#lease.most > MAX_ANSWER_BYTES
     return isAsked ? error : error.with({ excess: undefined })
   }
 
@@ -177,18 +158,18 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   /** Nothing is read any more: of what the provider still says, its socket is freed. */
   release(): void {
     this.#source.free?.()
-    this.#incoming.release()
+    this.#reading.incoming.release()
   }
 
   #destroy(): void {
     this.#source.free?.()
-    this.#incoming.destroy()
+    this.#reading.incoming.destroy()
   }
 
   /** Decodes through the scheduler when an event, or the whole answer, is large. */
   #decodeScheduled(chunks: readonly Buffer[] | undefined): Event[] | Promise<Event[]> {
-    const isLarge = this.#framing.pending > SCHEDULED_BYTES && (this.#isStream || chunks === undefined)
-    return isLarge ? scheduler.run(this.#tenant, () => this.#decode(chunks)) : this.#decode(chunks)
+    const isLarge = this.#framing.pending > SCHEDULED_BYTES && (this.#reading.isStream || chunks === undefined)
+    return isLarge ? scheduler.run(this.#reading.tenant, () => this.#decode(chunks)) : this.#decode(chunks)
   }
 
   /** The events of all chunks that are there; the wire's own terminator ends the answer before its last byte. */
@@ -219,12 +200,12 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
 
   /** Whether the provider, and not its client, broke an answer off that was complete. */
   #isOver(thrown: unknown): boolean {
-    return !this.#ended && !this.#reading && this.#decoder.complete === true && asError(thrown).failover === true
+    return !this.#ended && !this.#isDecoding && this.#decoder.complete === true && asError(thrown).failover === true
   }
 
   #end(events: Event[]): void {
     this.#ended = true
-    this.#reading = true
+    this.#isDecoding = true
     this.#addEvents(this.#decoder.end(), 0, events)
   }
 
@@ -234,7 +215,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     const now = performance.now()
     if (this.#completeAt !== undefined && length === 0) return now - this.#completeAt > END_GRACE_MS
     this.#completeAt = now
-    this.#incoming.expectEnd()
+    this.#reading.incoming.expectEnd()
     return false
   }
 
@@ -243,7 +224,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     const isOver = this.#isOver(thrown)
     this.#ended = true
     this.#destroy()
-    if (this.#decoder.done && !this.#reading) return events
+    if (this.#decoder.done && !this.#isDecoding) return events
     if (isOver) {
       try {
         this.#end(events)
@@ -252,13 +233,13 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
         return this.#broken(error, events)
       }
     }
-    this.#addEvent({ type: 'error', error: this.#reading ? asAnswerError(thrown) : asError(thrown) }, events)
+    this.#addEvent({ type: 'error', error: this.#isDecoding ? asAnswerError(thrown) : asError(thrown) }, events)
     return events
   }
 
   #add(frame: Frame, events: Event[]): void {
     if (this.#decoder.done) return
-    this.#reading = true
+    this.#isDecoding = true
     this.#frame = frame
     this.#addEvents(this.#decoder.frame(frame), sizeOf(frame), events)
   }
@@ -275,19 +256,19 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     }
     for (let at = 0; at < decoded.length; at++) this.#addEvent(decoded[at]!, events)
     this.#frame = undefined
-    this.#reading = false
+    this.#isDecoding = false
   }
 
   #addEvent(event: Event, events: Event[]): void {
     this.#mask?.apply(event)
-    this.#seals?.apply(event)
+    this.#reading.seals?.apply(event)
     events.push(event.type === 'error' && event.error.excess ? this.#exceeded(event.error, events) : event)
   }
 
   /** The end of an answer that passes a bound, behind an estimate of its last frame where that is charged and not reported. */
   #exceeded(excess: GatewayError, events: Event[]): Event {
-    const error = excess.excess === 'size' || this.#mayCallTools ? billed(excess) : excess
-    const isReported = !this.#isStream && events.some(hasCompletion)
+    const error = excess.excess === 'size' || this.#reading.mayCallTools ? billed(excess) : excess
+    const isReported = !this.#reading.isStream && events.some(hasCompletion)
     if (error.billed && this.#frame && !isReported) events.push(estimateOf(sizeOf(this.#frame)))
     return { type: 'error', error }
   }

@@ -8,13 +8,15 @@ import type { Target } from '../core/translator.ts'
 import type { RequestPart } from '../core/wire.ts'
 import type { GatewayError } from '../lib/error.ts'
 import type { Mask } from '../secrets/mask.ts'
+import { MAX_ERROR_BYTES, upstreamErrorOf } from '../wire/upstream-error.ts'
 import type { AnswerLease } from './answer-memory.ts'
 import { type AnsweredRequest, isCancellable } from './answer-reading.ts'
 import type { SignedRequest } from './auth/strategy.ts'
 import { waitFor } from './auth/wait.ts'
 import { bodyOf } from './content.ts'
-import { decoded } from './encoding.ts'
-import { providerError, readErrorBody } from './provider-error.ts'
+import { decoded, type PlainSource } from './encoding.ts'
+import { maskedError } from './masking.ts'
+import { retryAfterMs } from './retry-after.ts'
 import { maskOfSent, sign } from './sign.ts'
 import type { Transport } from './transport.ts'
 import type { UpstreamRequest } from './upstream-request.ts'
@@ -129,4 +131,38 @@ export async function errorOf(incoming: UpstreamResponse, ex: Exchange, mask: Ma
     if (ex.signal.reason) throw thrown
   }
   return providerError({ status: incoming.status, header }, Buffer.concat(body), ex.target!, mask)
+}
+
+/** The head of a provider's error. */
+interface ErrorHead {
+  readonly status: number
+  readonly header: (name: string) => string | undefined
+}
+
+/** The provider's error without the credential, and with the wait that it names. */
+export function providerError(
+  { status, header }: ErrorHead,
+  body: Buffer,
+  target: Target,
+  mask: Mask | undefined,
+): GatewayError {
+  const reported = upstreamErrorOf(target, status, body)
+  const error = mask ? maskedError(reported, mask) : reported
+  const wait = retryAfterMs(header, error.detail ?? error.message)
+  return wait === undefined ? error : error.with({ retryAfterMs: wait })
+}
+
+/** Adds what comes of an error's body to `into`, up to a bounded length. */
+export async function readErrorBody(source: PlainSource, into: Buffer[]): Promise<void> {
+  let size = 0
+  try {
+    for (let batch = await source.take(); batch && size < MAX_ERROR_BYTES; batch = await source.take()) {
+      for (const chunk of batch) {
+        into.push(chunk)
+        size += chunk.length
+      }
+    }
+  } finally {
+    source.free?.()
+  }
 }

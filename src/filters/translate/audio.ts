@@ -8,8 +8,7 @@ import { Upload } from '../../lib/body.ts'
 import { errors } from '../../lib/error.ts'
 import { AUDIO_HEAD_BYTES, fileTypeOf } from '../../media/audio-type.ts'
 import { isPublicUrl } from './addresses.ts'
-import { MediaLease, mediaTypeIn } from './media-lease.ts'
-import { Refusals } from './refusals.ts'
+import { MediaLease, mediaTypeIn, Refusals } from './media-lease.ts'
 
 const PARAM = 'url'
 

@@ -11,8 +11,7 @@ import { isAddress } from '../../lib/url.ts'
 import { AUDIO_HEAD_BYTES, audioType } from '../../media/audio-type.ts'
 import { IMAGE_HEAD_BYTES, imageType } from '../../media/type.ts'
 import { type Addressed, addressesOf } from './addresses.ts'
-import { MediaLease, mediaTypeIn } from './media-lease.ts'
-import { Refusals } from './refusals.ts'
+import { MediaLease, mediaTypeIn, Refusals } from './media-lease.ts'
 
 /** Different addresses in one request. */
 const MAX_ADDRESSES = 20

@@ -16,9 +16,9 @@ import { Audio } from './audio.ts'
 import { Files, fileAddressesIn } from './files.ts'
 import { Identities } from './identities.ts'
 import { addressesIn, Images } from './images.ts'
+import { forTarget } from './media-lease.ts'
 import { carryPreset } from './preset.ts'
 import { applyQuirks } from './quirks.ts'
-import { forTarget } from './refusals.ts'
 
 /** Characters of all requests that stand for one: each repeats what they do not share out. */
 const MAX_REPEATED_CHARACTERS = 128 * 1024 * 1024
