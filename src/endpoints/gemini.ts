@@ -6,9 +6,9 @@ import type { Endpoint, Method } from '../core/endpoint.ts'
 import { errors } from '../lib/error.ts'
 import { chat } from '../operations/chat/index.ts'
 import { embeddings as embeddingsOperation } from '../operations/embeddings/index.ts'
+import { estimated } from './inference.ts'
 import { modelReply } from './model.ts'
 import { listingReply } from './models.ts'
-import { estimated } from './token-estimate.ts'
 
 const generate = { name: 'gemini', operation: chat } as const
 const embed = { name: 'embeddings', operation: embeddingsOperation } as const

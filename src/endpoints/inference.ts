@@ -13,6 +13,10 @@ import { streamedError } from '../codecs/responses/encoder.ts'
 import { speech as speechCodec } from '../codecs/speech.ts'
 import { transcriptions as transcriptionsCodec, translations as translationsCodec } from '../codecs/transcriptions.ts'
 import type { Endpoint } from '../core/endpoint.ts'
+import type { Event } from '../core/event.ts'
+import { only } from '../core/reply.ts'
+import type { TokenCount } from '../core/wire.ts'
+import { PAYMENT_REQUIRED } from '../lib/gateway-error.ts'
 import { chat as chatOperation } from '../operations/chat/index.ts'
 import { decisions } from '../operations/decisions/index.ts'
 import { embeddings as embeddingsOperation } from '../operations/embeddings/index.ts'
@@ -22,7 +26,19 @@ import { ocr as ocrOperation } from '../operations/ocr/index.ts'
 import { rerank as rerankOperation } from '../operations/rerank/index.ts'
 import { speech as speechOperation } from '../operations/speech/index.ts'
 import { transcriptions as transcriptionsOperation, translations } from '../operations/transcriptions/index.ts'
-import { estimated } from './token-estimate.ts'
+
+/** Nothing is generated, so nothing is used and charged. */
+const NO_USAGE = { prompt: 0, completion: 0, request: 0 }
+
+/** Replaces provider failures; invalid or forbidden requests are still refused. */
+export const estimated: NonNullable<Endpoint['instead']> = (ex, error) => {
+  const { upstreamStatus, failover, status } = error
+  const isProviders = upstreamStatus !== undefined || failover || status >= 500 || status === PAYMENT_REQUIRED
+  if (!ex.request || !isProviders) return undefined
+  const count: TokenCount = { tokens: ex.prompt.usage.prompt ?? 0 }
+  const events = only<Event>({ type: 'usage', usage: NO_USAGE }, { type: 'result', value: count })
+  return { status: 200, headers: ['x-gateway-estimated', 'true'], events }
+}
 
 const MIB = 1024 * 1024
 const row = { method: 'POST', chain: 'inference', serve: 'upstream' } as const

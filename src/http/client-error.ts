@@ -2,10 +2,9 @@
 import type { Socket } from 'node:net'
 import { errorBody, errors, type GatewayError } from '../lib/error.ts'
 import { requestId } from '../lib/id.ts'
-import { stopListening } from './closing.ts'
+import { rawAnswer, stopListening } from './closing.ts'
 import type { Connection } from './connection.ts'
 import type { InFlightRequest } from './in-flight-requests.ts'
-import { rawAnswer } from './raw-answer.ts'
 
 /** Where it came. */
 interface Broken {

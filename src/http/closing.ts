@@ -1,5 +1,5 @@
 /** Gives a connection its last answer: one whose request was not read to its end, or a gateway that stops. */
-import type { ServerResponse } from 'node:http'
+import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { IncomingRequest } from './incoming-request.ts'
 
@@ -41,4 +41,13 @@ export function endSocket(socket: Socket, answer: Buffer): void {
   const timer = setTimeout(() => socket.destroy(), LINGER_MS)
   socket.once('end', () => socket.destroy())
   socket.once('close', () => clearTimeout(timer))
+}
+
+/** The last answer of a connection, as bytes. `headers`: names and values in turn. */
+export function rawAnswer(status: number, headers: readonly (string | number)[], body: string | Buffer): Buffer {
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body
+  let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n`
+  for (let at = 0; at < headers.length; at += 2) head += `${headers[at]}: ${headers[at + 1]}\r\n`
+  head += `content-length: ${bytes.length}\r\nconnection: close\r\n\r\n`
+  return Buffer.concat([Buffer.from(head, 'latin1'), bytes])
 }

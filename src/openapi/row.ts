@@ -1,5 +1,5 @@
-/** Describes an endpoint beside its row in `src/endpoints`, and names schemas. */
-import type { JsonSchema, Schema } from '../core/schema.ts'
+/** Describes an endpoint beside its row in `src/endpoints`, names schemas, and has those of lists. */
+import { type JsonSchema, type Schema, s } from '../core/schema.ts'
 
 /** A group of operations in the document. */
 type Tag =
@@ -121,3 +121,23 @@ export const binary: Schema<Buffer> = { json: { type: 'string', format: 'binary'
 /** An image of one pixel, for examples. */
 export const PIXEL =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+
+/** A page of values. */
+export const listOf = <T>(item: Schema<T>) =>
+  s.open({
+    object: constant('list'),
+    data: s.array(item),
+    has_more: s.boolean(),
+    first_id: orNull(s.string()),
+    last_id: orNull(s.string()),
+  })
+
+/** Parameters of a page. */
+export const cursor: Readonly<Record<string, Parameter>> = {
+  limit: {
+    description: 'The most entries of a page; 20 if absent.',
+    schema: { type: 'integer', minimum: 1, maximum: 100, default: 20 },
+  },
+  order: { description: 'Newest first, or oldest first.', schema: { enum: ['asc', 'desc'], default: 'desc' } },
+  after: { description: 'The id of the entry before the page.' },
+}

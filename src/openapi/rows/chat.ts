@@ -1,6 +1,6 @@
 /** Chat completions and their legacy form. */
 import { s } from '../../core/schema.ts'
-import { error } from '../error-bodies.ts'
+import { error } from '../errors.ts'
 import { answered, constant, named, orNull, PIXEL, type Rows } from '../row.ts'
 import { metadata, usage } from './accounting.ts'
 

@@ -1,6 +1,6 @@
 /** Google's API below `/v1beta`, and its methods below `/v1`. */
 import { s } from '../../core/schema.ts'
-import { googleError } from '../error-bodies.ts'
+import { googleError } from '../errors.ts'
 import { answered, named, orNull, type Row, type Rows } from '../row.ts'
 import { metadata } from './accounting.ts'
 import { googleModel } from './catalogue.ts'

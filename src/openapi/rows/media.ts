@@ -1,9 +1,8 @@
 /** Images, audio and videos. */
 import { type Schema, s } from '../../core/schema.ts'
 import { imageEditForm } from '../../operations/images/request.ts'
-import { answered, binary, constant, named, orNull, PIXEL, type Rows } from '../row.ts'
+import { answered, binary, constant, cursor, listOf, named, orNull, PIXEL, type Rows } from '../row.ts'
 import { costDetails } from './accounting.ts'
-import { cursor, listOf } from './lists.ts'
 
 const cost = s.optional(orNull(s.number()))
 const tokens = s.open({ image_tokens: s.number(), text_tokens: s.number() })

@@ -1,6 +1,6 @@
 /** Anthropic's Messages API. */
 import { s } from '../../core/schema.ts'
-import { messagesError } from '../error-bodies.ts'
+import { messagesError } from '../errors.ts'
 import { answered, constant, named, orNull, type Rows } from '../row.ts'
 import { metadata } from './accounting.ts'
 

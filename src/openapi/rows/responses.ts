@@ -1,8 +1,7 @@
 /** OpenAI's Responses API, and what it stores. */
 import { s } from '../../core/schema.ts'
-import { answered, constant, named, orNull, type Parameter, type Rows } from '../row.ts'
+import { answered, constant, cursor, listOf, named, orNull, type Parameter, type Rows } from '../row.ts'
 import { costDetails, metadata } from './accounting.ts'
-import { cursor, listOf } from './lists.ts'
 
 const item = named(
   'ResponseItem',

@@ -1,7 +1,7 @@
 /** Rerank: `POST /v1/rerank` and `/v2/rerank` (docs/contract.md#rerank). */
 import { type Operation, SimulatedError, type Simulation } from '../../core/operation.ts'
 import { textSize } from '../../core/usage.ts'
-import { searchUnits } from './search-units.ts'
+import { searchUnits } from './request.ts'
 
 const MAX_DEMO_DOCUMENTS = 1000
 
