@@ -12,8 +12,10 @@ import { rerank as rerankCodec } from '../codecs/rerank.ts'
 import { streamedError } from '../codecs/responses/encoder.ts'
 import { speech as speechCodec } from '../codecs/speech.ts'
 import { transcriptions as transcriptionsCodec, translations as translationsCodec } from '../codecs/transcriptions.ts'
+import type { Codec } from '../core/codec.ts'
 import type { Endpoint } from '../core/endpoint.ts'
 import type { Event } from '../core/event.ts'
+import type { Operation } from '../core/operation.ts'
 import { only } from '../core/reply.ts'
 import type { TokenCount } from '../core/wire.ts'
 import { PAYMENT_REQUIRED } from '../lib/gateway-error.ts'
@@ -42,6 +44,11 @@ export const estimated: NonNullable<Endpoint['instead']> = (ex, error) => {
 
 const MIB = 1024 * 1024
 const row = { method: 'POST', chain: 'inference', serve: 'upstream' } as const
+/** A row of an operation that is no chat. */
+const media = (name: string, path: string, operation: Operation, codec: Codec, bodyLimit = 32 * MIB): Endpoint => ({
+  ...row,
+  ...{ name, path, operation, codec, bodyLimit },
+})
 const chatRow = { ...row, operation: chatOperation, bodyLimit: 32 * MIB } as const
 
 /** OpenAI's chat completions, streamed or whole. */
@@ -77,71 +84,29 @@ export const responses: Endpoint = {
   errorAnswer: streamedError,
 }
 
-/** OpenAI's embeddings. */
+/** OpenAI's embeddings. 300,000 token ids, its limit per request, come in up to 2,048 inputs, beside the other fields. */
 export const embeddings: Endpoint = {
-  ...row,
-  name: 'embeddings',
-  path: '/v1/embeddings',
-  operation: embeddingsOperation,
-  codec: openAiEmbeddings,
-  bodyLimit: 32 * MIB,
-  // 300,000 token ids, OpenAI's limit per request, in up to 2,048 inputs, and the other fields.
+  ...media('embeddings', '/v1/embeddings', embeddingsOperation, openAiEmbeddings),
   maxValues: 310_000,
 }
 
 /** OpenAI's moderations. */
-export const moderations: Endpoint = {
-  ...row,
-  name: 'moderations',
-  path: '/v1/moderations',
-  operation: moderationsOperation,
-  codec: moderationsCodec,
-  bodyLimit: 32 * MIB,
-}
+export const moderations = media('moderations', '/v1/moderations', moderationsOperation, moderationsCodec)
 
 /** Mistral's OCR of documents. */
-export const ocr: Endpoint = {
-  ...row,
-  name: 'ocr',
-  path: '/v1/ocr',
-  operation: ocrOperation,
-  codec: ocrCodec,
-  bodyLimit: 64 * MIB,
-}
-
-const rerankRow = {
-  ...row,
-  name: 'rerank',
-  operation: rerankOperation,
-  codec: rerankCodec,
-  bodyLimit: 32 * MIB,
-} as const
+export const ocr = media('ocr', '/v1/ocr', ocrOperation, ocrCodec, 64 * MIB)
 
 /** Rerank, and the same for Cohere's own client. */
 export const rerank: readonly Endpoint[] = [
-  { ...rerankRow, path: '/v1/rerank' },
-  { ...rerankRow, path: '/v2/rerank' },
+  media('rerank', '/v1/rerank', rerankOperation, rerankCodec),
+  media('rerank', '/v2/rerank', rerankOperation, rerankCodec),
 ]
 
 /** Typed decisions: up to 100 questions about one state; each answer has the type of its question. */
-export const systemone: Endpoint = {
-  ...row,
-  name: 'systemone',
-  path: '/v1/systemone',
-  operation: decisions,
-  codec: decisionsCodec,
-  bodyLimit: 4 * MIB,
-}
+export const systemone = media('systemone', '/v1/systemone', decisions, decisionsCodec, 4 * MIB)
 
 /** OpenAI's text to speech; answers audio bytes or a stream of events. */
-export const speech: Endpoint = {
-  ...row,
-  name: 'speech',
-  path: '/v1/audio/speech',
-  operation: speechOperation,
-  codec: speechCodec,
-  bodyLimit: 4 * MIB,
-}
+export const speech = media('speech', '/v1/audio/speech', speechOperation, speechCodec, 4 * MIB)
 
 const audioRow = { ...row, name: 'transcriptions', body: ['multipart', 'json'], bodyLimit: 64 * MIB } as const
 
@@ -153,21 +118,6 @@ export const transcriptions: readonly Endpoint[] = [
 
 /** OpenAI's image generation and edits; edits are JSON or a form. */
 export const images: readonly Endpoint[] = [
-  {
-    ...row,
-    name: 'images',
-    path: '/v1/images/generations',
-    operation: imagesOperation,
-    codec: imagesCodec,
-    bodyLimit: 32 * MIB,
-  },
-  {
-    ...row,
-    name: 'images',
-    path: '/v1/images/edits',
-    operation: imageEdits,
-    codec: imageEditsCodec,
-    body: ['json', 'multipart'],
-    bodyLimit: 64 * MIB,
-  },
+  media('images', '/v1/images/generations', imagesOperation, imagesCodec),
+  { ...media('images', '/v1/images/edits', imageEdits, imageEditsCodec, 64 * MIB), body: ['json', 'multipart'] },
 ]

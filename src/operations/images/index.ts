@@ -55,24 +55,24 @@ const bounded = <R extends ImageRequest>(request: Readonly<R>, tokens: number): 
   max_output: tokens,
 })
 
-/** Ten large ones, as base64. */
-const answerBytes = 64 * 1024 * 1024
-
-const unaffordable = { what: 'its images', instead: 'ask for fewer images' }
+const common = {
+  isPriced,
+  autoOption: 'auto_images',
+  promptSize: ({ prompt }: ImageRequest) => textSize(prompt),
+  unaffordable: { what: 'its images', instead: 'ask for fewer images' },
+  // Ten large ones, as base64.
+  answerBytes: 64 * 1024 * 1024,
+  bounded,
+  terms: imageTerms,
+} as const
 
 /** Priced by the image, or by tokens. */
 export const images: Operation<'images'> = {
+  ...common,
   name: 'images',
   impliedBy: putsOut,
-  isPriced,
-  autoOption: 'auto_images',
   requirements: imageRequirements,
-  promptSize: ({ prompt }) => textSize(prompt),
   extras: imageUsage,
-  unaffordable,
-  answerBytes,
-  bounded,
-  terms: imageTerms,
   bridge: (wires, model) => bridge('images', wires, model),
   tuning: { ...tuning, style: 'style' },
   demo,
@@ -80,21 +80,15 @@ export const images: Operation<'images'> = {
 
 /** Priced as images, with the images of the request as input. */
 export const imageEdits: Operation<'image_edits'> = {
+  ...common,
   name: 'image_edits',
   impliedBy: model => putsOut(model) && (model.input.includes('image') || model.output.includes('text')),
-  isPriced,
-  autoOption: 'auto_images',
   requirements: imageEditRequirements,
-  promptSize: ({ prompt }) => textSize(prompt),
   media: request => ({ images: new Array(imagesIn(request)).fill(undefined), audioSeconds: 0, fileTokens: 0 }),
   extras: (request, mapping) => ({
     ...imageUsage(request, mapping),
     image_input: imagesIn(request) * IMAGE_PROMPT_TOKENS,
   }),
-  unaffordable,
-  answerBytes,
-  bounded,
-  terms: imageTerms,
   bridge: (wires, model) => bridge('image_edits', wires, model),
   tuning: { ...tuning, input_fidelity: 'input_fidelity' },
 }
