@@ -153,6 +153,7 @@ t.test('the shape of a list tells its source, and prices per token are exact', a
   const dir = t.testdir(
     folder({
       sample_spec: { litellm_provider: 'one of …', input_cost_per_token: 0 },
+      'acme/container': { litellm_provider: 'acme', mode: 'chat', code_interpreter_cost_per_session: 0.03 },
       'acme/acme-large': {
         litellm_provider: 'acme',
         mode: 'chat',
@@ -168,6 +169,10 @@ t.test('the shape of a list tells its source, and prices per token are exact', a
   )
   const { result } = await synced(dir)
   t.equal(result.source, 'litellm')
+  t.notOk(
+    result.new.some(({ model }) => model === 'container'),
+    'the fee of a tool is no model',
+  )
   t.strictSame(
     result.yours.flatMap(({ model, changes }) => changes.map(({ field, to }) => [model, field, to])),
     [

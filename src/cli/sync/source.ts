@@ -262,7 +262,7 @@ const TIER = /_above_(\d{1,7})k_tokens$/
 
 function ofLiteLlm(name: string, model: Json, today: string): Listed[] {
   const { litellm_provider: given, mode } = model
-  if (typeof given !== 'string' || name === 'sample_spec') return []
+  if (typeof given !== 'string' || name === 'sample_spec' || 'code_interpreter_cost_per_session' in model) return []
   const bare = name.startsWith(`${given}/`) ? name.slice(given.length + 1) : name
   const [, quality, width, height, sized] = SIZED.exec(bare) ?? []
   const id = sized?.startsWith(`${given}/`) ? sized.slice(given.length + 1) : (sized ?? bare)
