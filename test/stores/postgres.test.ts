@@ -26,6 +26,8 @@ const withoutBouncer = withoutPostgres || (!found && 'PgBouncer is not installed
 t.test('an address that is none refuses a start, says what to change, and is not repeated', async t => {
   for (const [url, reason] of [
     ['postgres://gateway:se/cr#et?%@127.0.0.1/gateway', /stores\.postgres.*percent-encode/],
+    ['127.0.0.1:1/gateway', /stores\.postgres.*no URL such as postgres:/],
+    ['mysql://gateway:secret@127.0.0.1:1/gateway', /stores\.postgres.*no URL such as postgres:/],
     [
       'postgres://gateway:secret@127.0.0.1/gateway?sslrootcert=/no/such.crt',
       /stores\.postgres.*no such file.*such\.crt/,

@@ -66,14 +66,17 @@ export async function connected<T>(url: string, work: (client: pg.Client) => Pro
   } catch (thrown) {
     if (thrown instanceof StoreError) throw thrown
     // The error of an address that is none holds the address, and with it the password.
-    const cause = (thrown as { code?: unknown }).code === 'ERR_INVALID_URL' ? new Error(NO_ADDRESS) : thrown
+    const isAddress = ADDRESS.test(url) && (thrown as { code?: unknown }).code !== 'ERR_INVALID_URL'
+    const cause = isAddress ? thrown : new Error(NO_ADDRESS)
     throw new StoreError(`The PostgreSQL database of stores.postgres cannot be used: ${reasonOf(cause)}`, { cause })
   } finally {
     await client?.end().catch(() => {})
   }
 }
 
-const NO_ADDRESS = 'its address is no URL; percent-encode special characters of its password'
+const ADDRESS = /^postgres(?:ql)?:\/\//
+const NO_ADDRESS =
+  'its address is no URL such as postgres://user@host/name; percent-encode special characters of its password'
 
 const CONNECT_MS = 5000
 
