@@ -395,9 +395,10 @@ const toolNamed = (name: string, strict?: boolean) => ({
   function: { name, parameters: { type: 'object', properties: {} }, ...(strict && { strict }) },
 })
 
-t.test('stop sequences are sent to the models of OpenAI that take them', async t => {
-  for (const model of ['gpt-4.1', 'gpt-4.1-mini', 'gpt-4o', 'gpt-4o-mini']) {
-    t.strictSame(sentTo(`openai/${model}`, { stop: ['END'] }, ['stop']), { stop: ['END'] }, model)
+t.test('stop sequences are sent to the models that take them', async t => {
+  const models = ['openai/gpt-4.1', 'openai/gpt-4.1-mini', 'openai/gpt-4o', 'openai/gpt-4o-mini']
+  for (const model of [...models, 'xai/grok-4.20-0309-non-reasoning']) {
+    t.strictSame(sentTo(model, { stop: ['END'] }, ['stop']), { stop: ['END'] }, model)
   }
 })
 
