@@ -431,7 +431,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   validation: 240,
   wire: 840,
   workers: 600,
-  plugins: 15_150,
+  plugins: 15_155,
 }
 
 t.test('no folder has more lines than its budget', async t => {

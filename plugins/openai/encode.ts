@@ -10,7 +10,7 @@ import {
   type Tool,
   type WireRequest,
 } from '../../src/plugin.ts'
-import { ANY_JSON, lacksWord } from '../shared/any-json.ts'
+import { ANY_JSON, formatInstruction, lacksWord } from '../shared/any-json.ts'
 import { takesBreakpoints } from '../shared/breakpoints.ts'
 import { shortName } from '../shared/tool-name.ts'
 import { toolSchema } from '../shared/tool-schema.ts'
@@ -42,6 +42,9 @@ export const MAX_STOPS = 4
 /** Where quirks drop it, a provider takes no tool by name: that tool is offered alone, and required. */
 const NAMED = 'tool_choice.function'
 
+/** Where quirks drop it, a provider takes no answer format beside tools: an instruction replaces it. */
+const FORMAT = 'tools.response_format'
+
 /** Does not modify `request`; nested values are shared. Equal requests give equal bytes. */
 export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean): WireRequest {
   const { mapping } = target
@@ -60,8 +63,14 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   // Not a parameter of OpenAI's; compatible providers that accept it list it.
   if (request.top_k !== undefined && mapping.parameters?.has('top_k')) body.top_k = request.top_k
   if (request.image_config != null && mapping.model.output.includes('image')) body.image_config = request.image_config
+  const tools = toolsOf(request)
   const schema = untakenSchema(request, target)
-  if (schema) {
+  const { drop } = target.provider.quirks
+  const instruction = tools.length > 0 && drop.has(FORMAT) ? formatInstruction(request) : undefined
+  if (instruction !== undefined) {
+    delete body.response_format
+    body.messages = withSystemText(body.messages as Json[], instruction)
+  } else if (schema) {
     body.response_format = { type: 'json_object' }
     body.messages = withSystemText(body.messages as Json[], schemaInstruction(schema))
   } else if (lacksWord(request)) body.messages = withSystemText(body.messages as Json[], ANY_JSON)
@@ -74,10 +83,9 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   const tier = request.service_tier ?? 'auto'
   if (tier !== 'auto' && tier !== 'default') body.service_tier = tier
 
-  const tools = toolsOf(request)
   if (tools.length > 0) {
     const choice = choiceOf(request.tool_choice)
-    const named = target.provider.quirks.drop.has(NAMED) ? chosen(tools, choice) : []
+    const named = drop.has(NAMED) ? chosen(tools, choice) : []
     body.tools = named.length > 0 ? named : tools
     if (choice !== undefined) body.tool_choice = named.length > 0 ? 'required' : choice
     if (request.parallel_tool_calls != null) body.parallel_tool_calls = request.parallel_tool_calls

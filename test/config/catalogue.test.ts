@@ -417,6 +417,19 @@ t.test('a tool by name is the only one where a provider takes no names', async t
   t.strictSame(sent('groq/gpt-oss-20b'), { tools, tool_choice })
 })
 
+t.test('Groq, which takes no answer format beside tools, gets an instruction', async t => {
+  const tools = [toolNamed('find')]
+  const response_format = { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } }
+  const sent = (offer: string, request: object) => sentTo(offer, request, ['tools', 'response_format', 'messages'])
+  const { messages, ...body } = sent('groq/gpt-oss-20b', { tools, response_format })
+  t.strictSame(body, { tools })
+  t.match(messages, [{ role: 'system', content: /JSON/ }, { role: 'user' }])
+  const any = sent('groq/gpt-oss-20b', { tools, response_format: { type: 'json_object' } })
+  t.match(any.messages, [{ role: 'system', content: /JSON/ }, { role: 'user' }])
+  t.strictSame(sent('groq/gpt-oss-20b', { response_format }).response_format, response_format)
+  t.match(sent('fireworks/deepseek-v4-pro', { tools, response_format }), { tools, response_format })
+})
+
 t.test('tools that a caller forbids are left out where a provider takes no choice of tools', async t => {
   const tools = [toolNamed('find')]
   const sent = (offer: string) => sentTo(offer, { tools, tool_choice: 'none' }, ['tools', 'tool_choice'])
