@@ -11,6 +11,7 @@ import { linkCatalog } from '../../src/config/catalog.ts'
 import { editorSchemas } from '../../src/config/editor-schema.ts'
 import { type ConfigFiles, loadFiles } from '../../src/config/load.ts'
 import type { ChatRequest } from '../../src/core/chat-request.ts'
+import { isOver } from '../../src/core/offer.ts'
 import type { Mapping, Model, Translator } from '../../src/core/translator.ts'
 import type { Axis } from '../../src/core/usage.ts'
 import { models as listing } from '../../src/endpoints/models.ts'
@@ -265,6 +266,14 @@ t.test('every name of an offer means it', async t => {
   }
 })
 
+t.test('Gemini 2.5 ends at Google AI Studio, where another model would answer, and not at Vertex', async t => {
+  const endOf = (provider: string) =>
+    models.find(({ id }) => id === 'gemini-2.5-pro')?.mappings.find(offer => offer.provider.id === provider)
+      ?.deactivatedAt
+  t.equal(endOf('google-ai-studio'), '2026-12-01')
+  t.equal(endOf('google-vertex'), undefined)
+})
+
 t.test('a name with a date, by which Claude Code asks for Claude models, means the model', async t => {
   const dated = ['claude-opus-4-5-20251101', 'claude-sonnet-4-5-20250929', 'claude-haiku-4-5-20251001']
   for (const name of [...dated, 'claude-opus-4-1-20250805']) {
@@ -292,7 +301,7 @@ const planned = (model: string) => plan(queryOf(catalog, { model }, { principal:
 t.test('every offer of a model that answers chats is reached by its canonical id and with its prefix', async t => {
   for (const offer of offers) {
     const { model, provider } = offer
-    if (!answersChats(model) || (model.deactivatedAt ?? '9') <= today) continue
+    if (!answersChats(model) || isOver(offer, today)) continue
     if (!offer.price) {
       t.match(thrown(() => planned(nameOf(offer))) as GatewayError, { status: 402 }, nameOf(offer))
       continue
@@ -376,7 +385,7 @@ t.test('no parameter is sent to a model that refuses it', async t => {
 })
 
 t.test('a request for several answers goes to models that give them', async t => {
-  const rows = { 'google-ai-studio/gemini-3.6-flash': 1, 'google-ai-studio/gemini-2.5-pro': 8 }
+  const rows = { 'google-ai-studio/gemini-3.6-flash': 1, 'google-ai-studio/gemini-2.5-flash-lite': 8 }
   for (const [name, most] of Object.entries(rows)) t.equal(planned(name)[0]!.mapping.maxN, most, name)
 })
 
