@@ -11,34 +11,15 @@ const SET_COMPLIANCE = `
   INSERT INTO policies (org_id, version, compliance) VALUES ($1, 1, $2)
   ON CONFLICT (org_id) DO UPDATE SET version = policies.version + 1, compliance = excluded.compliance`
 
-/** `ComplianceStore` over `policies`; each change raises the version there. */
-export class SqlCompliance implements ComplianceStore {
-  readonly #changes: AuditedTransaction
-
-  constructor(changes: AuditedTransaction) {
-    this.#changes = changes
-  }
-
-  show(organization: string): Promise<Compliance | null> {
-    const { sql, names } = this.#changes
-    return this.#changes.read(async () => complianceIn(sql, (await names.organization(organization)).id))
-  }
-
-  change(organization: string, changes: Partial<Compliance>, actor: Actor): Promise<Compliance> {
-    return this.#replace(organization, actor, 'compliance.set', old => ({ ...noDemands, ...old, ...changes }))
-  }
-
-  async clear(organization: string, actor: Actor): Promise<void> {
-    await this.#replace(organization, actor, 'compliance.clear', () => null)
-  }
-
-  #replace<T extends Compliance | null>(
+/** Makes the `ComplianceStore` over `policies`; each change raises the version there. */
+export function sqlCompliance(changes: AuditedTransaction): ComplianceStore {
+  const replace = <T extends Compliance | null>(
     organization: string,
     actor: Actor,
     action: string,
     next: (old: Compliance | null) => T,
-  ): Promise<T> {
-    return this.#changes.run(async ({ sql, names, note }) => {
+  ): Promise<T> =>
+    changes.run(async ({ sql, names, note }) => {
       const org = (await names.organization(organization)).id
       const was = await complianceIn(sql, org)
       const became = next(was)
@@ -46,6 +27,17 @@ export class SqlCompliance implements ComplianceStore {
       await note({ actor, action, organization: org, subject: org, was, became })
       return became
     })
+
+  return {
+    show: organization =>
+      changes.read(async () => complianceIn(changes.sql, (await changes.names.organization(organization)).id)),
+
+    change: (organization, demands, actor) =>
+      replace(organization, actor, 'compliance.set', old => ({ ...noDemands, ...old, ...demands })),
+
+    async clear(organization, actor) {
+      await replace(organization, actor, 'compliance.clear', () => null)
+    },
   }
 }
 
@@ -72,45 +64,17 @@ const PUT = `
   ON CONFLICT (org_id, provider) DO UPDATE SET manifest = excluded.manifest`
 const COUNT = 'SELECT count(*) AS manifests FROM manifests WHERE org_id = $1'
 
-/** `ManifestStore` over `manifests`, by organization and provider. */
-export class SqlManifests implements ManifestStore {
-  readonly #changes: AuditedTransaction
-
-  constructor(changes: AuditedTransaction) {
-    this.#changes = changes
-  }
-
-  put({ organization, provider, manifest }: Omit<ManifestRecord, 'createdAt'>, actor: Actor): Promise<ManifestRecord> {
-    return this.#change(organization, provider, actor, 'models.custom.add', async (sql, org, old) => {
-      if (!old) checkManifests(Number((await first<{ manifests: bigint }>(sql, COUNT, [org]))!.manifests))
-      await sql.query(PUT, [org, provider, manifest, this.#changes.now()])
-    })
-  }
-
-  list(organization?: string, limit = ALL, offset = 0): Promise<ManifestRecord[]> {
-    const { sql, names } = this.#changes
-    return this.#changes.read(async () => {
-      const rows = await sql.query<ManifestRow>(PAGE, [await names.organizationId(organization), limit, offset])
-      return rows.map(recordOf)
-    })
-  }
-
-  remove(organization: string, provider: string, actor: Actor): Promise<ManifestRecord> {
-    return this.#change(organization, provider, actor, 'models.custom.remove', async (sql, org, old) => {
-      if (!old) throw noManifest(organization, provider)
-      await sql.query('DELETE FROM manifests WHERE org_id = $1 AND provider = $2', [org, provider])
-    })
-  }
-
+/** Makes the `ManifestStore` over `manifests`, by organization and provider. */
+export function sqlManifests(changes: AuditedTransaction): ManifestStore {
   /** Resolves with the new value, else with the old one. */
-  #change(
+  const change = (
     organization: string,
     provider: string,
     actor: Actor,
     action: string,
     work: (sql: Sql, org: string, old: ManifestRow | undefined) => Promise<void>,
-  ): Promise<ManifestRecord> {
-    return this.#changes.run(async ({ sql, names, note }) => {
+  ): Promise<ManifestRecord> =>
+    changes.run(async ({ sql, names, note }) => {
       const org = (await names.organization(organization)).id
       const before = await manifestIn(sql, org, provider)
       await work(sql, org, before)
@@ -119,6 +83,25 @@ export class SqlManifests implements ManifestStore {
       await note({ actor, action, organization: org, subject: provider, was, became })
       return recordOf((after ?? before)!)
     })
+
+  return {
+    put: ({ organization, provider, manifest }, actor) =>
+      change(organization, provider, actor, 'models.custom.add', async (sql, org, old) => {
+        if (!old) checkManifests(Number((await first<{ manifests: bigint }>(sql, COUNT, [org]))!.manifests))
+        await sql.query(PUT, [org, provider, manifest, changes.now()])
+      }),
+
+    list: (organization, limit = ALL, offset = 0) =>
+      changes.read(async () => {
+        const org = await changes.names.organizationId(organization)
+        return (await changes.sql.query<ManifestRow>(PAGE, [org, limit, offset])).map(recordOf)
+      }),
+
+    remove: (organization, provider, actor) =>
+      change(organization, provider, actor, 'models.custom.remove', async (sql, org, old) => {
+        if (!old) throw noManifest(organization, provider)
+        await sql.query('DELETE FROM manifests WHERE org_id = $1 AND provider = $2', [org, provider])
+      }),
   }
 }
 

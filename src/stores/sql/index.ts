@@ -8,7 +8,7 @@ import { AuditedTransaction, SqlAudit } from './audit.ts'
 import type { ChangeSource } from './change-source.ts'
 import { SqlContents } from './contents.ts'
 import { SqlCredits } from './credits.ts'
-import { SqlCompliance, SqlManifests } from './demands.ts'
+import { sqlCompliance, sqlManifests } from './demands.ts'
 import { SqlIssuerKeys } from './issuer-keys.ts'
 import { SqlKeys } from './keys.ts'
 import { SqlMasterKeys } from './master-keys.ts'
@@ -20,12 +20,12 @@ import { SqlOrganizations } from './organizations.ts'
 import { SqlPlans } from './plans.ts'
 import { PolicyFactsReader } from './policy-facts.ts'
 import { SqlProjects } from './projects.ts'
-import { SqlProviderKeys } from './provider-keys.ts'
+import { sqlProviderKeys } from './provider-keys.ts'
 import { SqlRealtimeSecrets } from './realtime.ts'
 import { SqlReports } from './reports.ts'
 import { SqlRequests } from './requests.ts'
 import { SqlResponses } from './responses.ts'
-import { SqlRules } from './rules.ts'
+import { sqlRules } from './rules.ts'
 import { SqlSessions } from './sessions.ts'
 import { first, type Sql } from './sql.ts'
 
@@ -94,11 +94,11 @@ export function sqlStores(sql: Sql, options: SqlStoresOptions): SqlStores {
     policies: {
       organizationId: async organization => (await changes.names.organization(organization)).id,
       facts: orgId => policies.of(orgId),
-      providerKeys: new SqlProviderKeys(changes, keyring),
+      providerKeys: sqlProviderKeys(changes, keyring),
       masterKeys: new SqlMasterKeys(changes, keyring),
-      rules: new SqlRules(changes),
-      compliance: new SqlCompliance(changes),
-      manifests: new SqlManifests(changes),
+      rules: sqlRules(changes),
+      compliance: sqlCompliance(changes),
+      manifests: sqlManifests(changes),
     },
     reports: new SqlReports(sql),
     requests: new SqlRequests(sql),

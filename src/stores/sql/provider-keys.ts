@@ -1,13 +1,6 @@
 /** Provider keys of organizations: sealed under a master key, decrypted only for use. */
 import type { KeyLoad } from '../../core/policy.ts'
-import type {
-  Actor,
-  NewProviderKey,
-  Page,
-  ProviderKeyChanges,
-  ProviderKeyRecord,
-  ProviderKeyStore,
-} from '../../core/ports.ts'
+import type { Actor, ProviderKeyChanges, ProviderKeyRecord, ProviderKeyStore } from '../../core/ports.ts'
 import { shortId } from '../../lib/id.ts'
 import { type Keyring, placeOf } from '../keyring.ts'
 import { noSuch } from '../rules/names.ts'
@@ -16,7 +9,7 @@ import { attempt } from '../sealing.ts'
 import type { AuditedTransaction, Change } from './audit.ts'
 import { changeLimit, forgetLimits, limitsOf } from './limits.ts'
 import { pageOf } from './page.ts'
-import { first, isoOf, type Sql } from './sql.ts'
+import { first, isoOf } from './sql.ts'
 
 interface KeyRow {
   id: string
@@ -45,95 +38,80 @@ const INSERT = `
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 const COUNT = 'SELECT count(*) AS keys FROM provider_keys WHERE org_id = $1'
 
-/** `ProviderKeyStore` over `provider_keys`. Records show a preview and a fingerprint, never the key. */
-export class SqlProviderKeys implements ProviderKeyStore {
-  readonly #changes: AuditedTransaction
-  readonly #keyring: () => Keyring
-
-  /** Opens the keyring when it is first needed. */
-  constructor(changes: AuditedTransaction, keyring: () => Keyring) {
-    this.#changes = changes
-    this.#keyring = keyring
-  }
-
-  async add(input: NewProviderKey, actor: Actor): Promise<ProviderKeyRecord> {
+/**
+ * Makes the `ProviderKeyStore` over `provider_keys`. Records show a preview and a fingerprint, never the key. The keyring
+ * is opened when it is first needed.
+ */
+export const sqlProviderKeys = (changes: AuditedTransaction, keyring: () => Keyring): ProviderKeyStore => ({
+  async add(input, actor) {
     const { organization, provider, label, secret, fingerprint, models = null, limit, load = {} } = input
-    const keyring = attempt(this.#keyring)
-    return this.#changes.run(async change => {
+    const ring = attempt(keyring)
+    return changes.run(async change => {
       const { sql, names } = change
-      const now = this.#changes.now()
+      const now = change.now()
       const org = (await names.organization(organization)).id
       checkProviderKeys(Number((await first<{ keys: bigint }>(sql, COUNT, [org]))!.keys))
       const id = shortId()
-      const { version, nonce, ciphertext } = keyring.seal(secret, placeOf({ orgId: org, provider, id }))
+      const { version, nonce, ciphertext } = ring.seal(secret, placeOf({ orgId: org, provider, id }))
       const facts = [id, org, provider, label, fingerprint, version, nonce, ciphertext, textOf(models), loadText(load)]
       await sql.query(INSERT, [...facts, now])
       if (limit) await changeLimit(sql, 'provider-key', id, { set: limit }, now)
       const row = await rowIn(change, id)
-      const became = await this.#record(sql, row)
+      const became = await recordOf(change, row)
       await note(change, 'provider-keys.add', actor, row, undefined, became)
       return became
     })
-  }
+  },
 
-  list(organization?: string, page?: Page): Promise<ProviderKeyRecord[]> {
+  list(organization, page) {
     const { after, limit } = pageOf(page)
-    const { sql, names } = this.#changes
-    return this.#changes.read(async () => {
+    const { sql, names } = changes
+    return changes.read(async () => {
       const rows = await sql.query<KeyRow>(PAGE, [await names.organizationId(organization), after, limit])
-      return Promise.all(rows.map(row => this.#record(sql, row)))
+      return Promise.all(rows.map(row => recordOf(changes, row)))
     })
-  }
+  },
 
-  update(
-    id: string,
-    organization: string | undefined,
-    { label, models, limit, load = {} }: ProviderKeyChanges,
-    actor: Actor,
-  ): Promise<ProviderKeyRecord> {
-    return this.#changes.run(async change => {
+  update: (id, organization, { label, models, limit, load = {} }, actor) =>
+    changes.run(async change => {
       const { sql } = change
       const row = await rowIn(change, id, organization)
-      const was = await this.#record(sql, row)
+      const was = await recordOf(change, row)
       const kept = models === undefined ? row.models : textOf(models)
       // Also when only a limit changes: it raises the version of the policy.
       const shares = loadText(Object.assign(loadOf(row), load))
       const values = [id, label ?? row.label, kept, shares]
       await sql.query('UPDATE provider_keys SET label = $2, models = $3, load = $4 WHERE id = $1', values)
-      if (limit) await changeLimit(sql, 'provider-key', id, limit, this.#changes.now())
-      const became = await this.#record(sql, await rowIn(change, id))
+      if (limit) await changeLimit(sql, 'provider-key', id, limit, change.now())
+      const became = await recordOf(change, await rowIn(change, id))
       await note(change, 'provider-keys.update', actor, row, was, became)
       return became
-    })
-  }
+    }),
 
-  remove(id: string, organization: string | undefined, actor: Actor): Promise<ProviderKeyRecord> {
-    return this.#changes.run(async change => {
+  remove: (id, organization, actor) =>
+    changes.run(async change => {
       const { sql } = change
       const row = await rowIn(change, id, organization)
-      const was = await this.#record(sql, row)
+      const was = await recordOf(change, row)
       await forgetLimits(sql, id)
       await sql.query('DELETE FROM provider_keys WHERE id = $1', [id])
       await note(change, 'provider-keys.remove', actor, row, was, undefined)
       return was
-    })
-  }
+    }),
+})
 
-  async #record(sql: Sql, row: KeyRow): Promise<ProviderKeyRecord> {
-    return {
-      id: row.id,
-      organization: row.organization,
-      provider: row.provider,
-      label: row.label,
-      fingerprint: row.fingerprint,
-      keyVersion: row.master_key,
-      models: row.models === null ? null : (JSON.parse(row.models) as string[]),
-      limits: await limitsOf(sql, row.id, this.#changes.now()),
-      createdAt: isoOf(row.created_at),
-      ...loadOf(row),
-    }
-  }
-}
+const recordOf = async ({ sql, now }: Pick<Change, 'sql' | 'now'>, row: KeyRow): Promise<ProviderKeyRecord> => ({
+  id: row.id,
+  organization: row.organization,
+  provider: row.provider,
+  label: row.label,
+  fingerprint: row.fingerprint,
+  keyVersion: row.master_key,
+  models: row.models === null ? null : (JSON.parse(row.models) as string[]),
+  limits: await limitsOf(sql, row.id, now()),
+  createdAt: isoOf(row.created_at),
+  ...loadOf(row),
+})
 
 async function rowIn({ sql, names }: Change, id: string, organization?: string): Promise<KeyRow> {
   const org = await names.organizationId(organization)

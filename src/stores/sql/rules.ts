@@ -1,6 +1,6 @@
 /** Operators' changes of the rules of organizations, members and keys. */
 import type { RuleType, RuleValue } from '../../core/policy.ts'
-import type { Actor, Page, RuleRecord, RuleScope, RuleStore } from '../../core/ports.ts'
+import type { Actor, RuleRecord, RuleScope, RuleStore } from '../../core/ports.ts'
 import { shortId } from '../../lib/id.ts'
 import { ruleValue } from '../../policy/rule-value.ts'
 import { noSuch } from '../rules/names.ts'
@@ -42,61 +42,45 @@ const INSERT = `
 const OWNER_OF_KEY = `
   SELECT org_id FROM keys JOIN projects ON projects.id = project_id WHERE keys.id = $1 AND parent_id IS NULL`
 
-/** `RuleStore` over `rules`. */
-export class SqlRules implements RuleStore {
-  readonly #changes: AuditedTransaction
-
-  constructor(changes: AuditedTransaction) {
-    this.#changes = changes
-  }
-
-  async add(
-    { type, value, ...scope }: RuleScope & { type: RuleType; value: RuleValue },
-    actor: Actor,
-  ): Promise<RuleRecord> {
+/** Makes the `RuleStore` over `rules`. */
+export const sqlRules = (changes: AuditedTransaction): RuleStore => ({
+  async add({ type, value, ...scope }, actor) {
     const checked = ruleValue(type, value)
-    return this.#changes.run(async change => {
-      const { sql } = change
+    return changes.run(async change => {
+      const { sql, now } = change
       const { org: owner, member, key } = await scopeIn(change, scope)
       const org = ruleOwner(owner)
       const row = await first<{ rules: bigint }>(sql, 'SELECT count(*) AS rules FROM rules WHERE org_id = $1', [org])
       checkRules(Number(row!.rules))
       const id = shortId()
-      await sql.query(INSERT, [id, org, member, key, type, JSON.stringify(checked), this.#changes.now()])
+      await sql.query(INSERT, [id, org, member, key, type, JSON.stringify(checked), now()])
       return noted(change, 'iam.add', actor, undefined, await rowIn(change, id))
     })
-  }
+  },
 
-  list(scope: RuleScope, page?: Page): Promise<RuleRecord[]> {
+  list(scope, page) {
     const { after, limit } = pageOf(page)
-    return this.#changes.read(async () => {
-      const { org, member, key } = await scopeIn(this.#changes, scope)
-      const rows = await this.#changes.sql.query<RuleRow>(PAGE, [org, member, key, after, limit])
+    return changes.read(async () => {
+      const { org, member, key } = await scopeIn(changes, scope)
+      const rows = await changes.sql.query<RuleRow>(PAGE, [org, member, key, after, limit])
       return rows.map(recordOf)
     })
-  }
+  },
 
-  setStatus(
-    id: string,
-    status: RuleRecord['status'],
-    organization: string | undefined,
-    actor: Actor,
-  ): Promise<RuleRecord> {
-    return this.#changes.run(async change => {
+  setStatus: (id, status, organization, actor) =>
+    changes.run(async change => {
       const before = await rowIn(change, id, organization)
       await change.sql.query('UPDATE rules SET active = $1 WHERE id = $2', [status === 'active', id])
       return noted(change, 'iam.update', actor, before, await rowIn(change, id))
-    })
-  }
+    }),
 
-  remove(id: string, organization: string | undefined, actor: Actor): Promise<RuleRecord> {
-    return this.#changes.run(async change => {
+  remove: (id, organization, actor) =>
+    changes.run(async change => {
       const before = await rowIn(change, id, organization)
       await change.sql.query('DELETE FROM rules WHERE id = $1', [id])
       return noted(change, 'iam.remove', actor, before, undefined)
-    })
-  }
-}
+    }),
+})
 
 type Names = Pick<Change, 'sql' | 'names'>
 
