@@ -55,6 +55,9 @@ const KEYS_OF_PROJECT = `${ROWS} ${PAGE} AND keys.project_id = $3 ORDER BY keys.
 const INSERT = `
   INSERT INTO keys (id, project_id, name, kind, created_by, expires_at, succeeds, hash, preview, created_at)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+/** SQL: adds an organization that may overdraw its balance, and a project. */
+export const ADD_ORGANIZATION = "INSERT INTO organizations (id, name, account, created_at) VALUES ($1, $2, 'open', $3)"
+export const ADD_PROJECT = 'INSERT INTO projects (id, org_id, name, created_at) VALUES ($1, $2, $3, $4)'
 const ANY = 'SELECT id FROM organizations LIMIT 1'
 const FOUND = 'SELECT id FROM keys WHERE hash = $1'
 const REVOKE = 'UPDATE keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL'
@@ -76,14 +79,8 @@ export class SqlAccounts implements AccountStore {
       const now = this.#changes.now()
       const [org, project] = [shortId(), shortId()]
       const [organization, owner] = ['default', 'owner@localhost']
-      await sql.query("INSERT INTO organizations (id, name, account, created_at) VALUES ($1, $2, 'open', $3)", [
-        org,
-        organization,
-        now,
-      ])
-      await sql.query('INSERT INTO projects (id, org_id, name, created_at) VALUES ($1, $2, $3, $4)', [
-        ...[project, org, 'default', now],
-      ])
+      await sql.query(ADD_ORGANIZATION, [org, organization, now])
+      await sql.query(ADD_PROJECT, [project, org, 'default', now])
       await sql.query("INSERT INTO members (id, org_id, email, role, created_at) VALUES ($1, $2, $3, 'owner', $4)", [
         ...[shortId(), org, owner, now],
       ])

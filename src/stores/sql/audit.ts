@@ -1,9 +1,9 @@
 /** Operators' changes: each in one transaction with its line in the audit log. */
 import { formatMoney } from '../../core/money.ts'
-import type { Actor, AuditEntry, AuditStore } from '../../core/ports.ts'
+import type { Actor, AuditStore } from '../../core/ports.ts'
 import { errors, GatewayError } from '../../lib/error.ts'
 import { Names } from './names.ts'
-import type { Sql } from './sql.ts'
+import { isoOf, type Sql } from './sql.ts'
 
 interface ChangeOptions {
   /** Wall clock, Unix milliseconds. */
@@ -115,23 +115,15 @@ const PAGE = `
   WHERE (CAST($1 AS text) IS NULL OR org_id = $1) AND audit.id < $2
   ORDER BY audit.id DESC LIMIT $3`
 
-/** The log, newest first, a page at a time. */
-export class SqlAudit implements AuditStore {
-  readonly #changes: AuditedTransaction
-
-  constructor(changes: AuditedTransaction) {
-    this.#changes = changes
-  }
-
-  list(query: Parameters<AuditStore['list']>[0]): Promise<AuditEntry[]> {
-    const { organization, limit, before = Number.MAX_SAFE_INTEGER } = query
-    const { sql, names } = this.#changes
-    return this.#changes.read(async () => {
-      const org = await names.organizationId(organization)
-      const rows = await sql.query<AuditRow>(PAGE, [org, before, limit])
+/** Makes the store of the log, newest first, a page at a time. */
+export const sqlAudit = (changes: AuditedTransaction): AuditStore => ({
+  list: ({ organization, limit, before = Number.MAX_SAFE_INTEGER }) =>
+    changes.read(async () => {
+      const org = await changes.names.organizationId(organization)
+      const rows = await changes.sql.query<AuditRow>(PAGE, [org, before, limit])
       return rows.map(row => ({
         id: Number(row.id),
-        at: new Date(Number(row.at)).toISOString(),
+        at: isoOf(row.at),
         actor: row.actor,
         action: row.action,
         organization: row.organization,
@@ -139,9 +131,8 @@ export class SqlAudit implements AuditStore {
         before: auditValue(row.was),
         after: auditValue(row.became),
       }))
-    })
-  }
-}
+    }),
+})
 
 /** A record as JSON, with amounts as decimal strings of USD; null for an absent one. */
 export const auditText = (value: unknown): string | null =>

@@ -4,22 +4,22 @@ import type { Stores } from '../../core/ports.ts'
 import type { Keyring } from '../keyring.ts'
 import { SqlAccounts } from './accounts.ts'
 import { sqlAlerts } from './alerts.ts'
-import { AuditedTransaction, SqlAudit } from './audit.ts'
+import { AuditedTransaction, sqlAudit } from './audit.ts'
 import type { ChangeSource } from './change-source.ts'
 import { SqlContents } from './contents.ts'
 import { SqlCredits } from './credits.ts'
 import { sqlCompliance, sqlManifests } from './demands.ts'
-import { SqlIssuerKeys } from './issuer-keys.ts'
+import { sqlIssuerKeys } from './issuer-keys.ts'
 import { SqlKeys } from './keys.ts'
 import { SqlMasterKeys } from './master-keys.ts'
-import { SqlMembers } from './members.ts'
+import { sqlMembers } from './members.ts'
 import { nameStore } from './names.ts'
 import { sqlOAuth } from './oauth/index.ts'
-import { SqlOperatorSessions } from './operator-sessions.ts'
-import { SqlOrganizations } from './organizations.ts'
+import { sqlOperatorSessions } from './operator-sessions.ts'
+import { sqlOrganizations } from './organizations.ts'
 import { SqlPlans } from './plans.ts'
 import { PolicyFactsReader } from './policy-facts.ts'
-import { SqlProjects } from './projects.ts'
+import { sqlProjects } from './projects.ts'
 import { sqlProviderKeys } from './provider-keys.ts'
 import { SqlRealtimeSecrets } from './realtime.ts'
 import { SqlReports } from './reports.ts'
@@ -75,7 +75,7 @@ export function sqlStores(sql: Sql, options: SqlStoresOptions): SqlStores {
   const accounts = new SqlAccounts(changes)
   return {
     keys,
-    issuerKeys: new SqlIssuerKeys(changes, accounts),
+    issuerKeys: sqlIssuerKeys(changes, accounts),
     sessions: new SqlSessions(sql, now, hash => keys.forget(hash)),
     oauth: sqlOAuth(changes, keys),
     realtimeSecrets: new SqlRealtimeSecrets(sql, keys, { keyring, now }),
@@ -83,13 +83,13 @@ export function sqlStores(sql: Sql, options: SqlStoresOptions): SqlStores {
     responses: new SqlResponses(sql, { keyring, now }),
     contents: new SqlContents(sql, { keyring, now }),
     accounts,
-    operatorSessions: new SqlOperatorSessions(changes),
-    organizations: new SqlOrganizations(changes),
-    projects: new SqlProjects(changes),
-    members: new SqlMembers(changes),
+    operatorSessions: sqlOperatorSessions(changes),
+    organizations: sqlOrganizations(changes),
+    projects: sqlProjects(changes),
+    members: sqlMembers(changes),
     credits: new SqlCredits(changes),
     plans: new SqlPlans(changes),
-    audit: new SqlAudit(changes),
+    audit: sqlAudit(changes),
     names: nameStore(changes.names),
     policies: {
       organizationId: async organization => (await changes.names.organization(organization)).id,

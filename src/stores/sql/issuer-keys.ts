@@ -1,8 +1,8 @@
 /** Keys of the callers whose tokens an identity provider signs. */
 import { createHash } from 'node:crypto'
 import type { IssuerKeyStore } from '../../core/ports.ts'
-import { GATEWAY, type SqlAccounts } from './accounts.ts'
-import type { AuditedTransaction } from './audit.ts'
+import { ADD_ORGANIZATION, ADD_PROJECT, GATEWAY, type SqlAccounts } from './accounts.ts'
+import type { AuditedTransaction, Change } from './audit.ts'
 import { first } from './sql.ts'
 
 const FOUND = 'SELECT id FROM keys WHERE hash = $1'
@@ -15,68 +15,47 @@ const OPERATOR = 'gateway-operator'
 const hashOf = (issuer: string, project: string): string =>
   `jwt:${createHash('sha256').update(`${issuer}\n${project}`).digest('hex')}`
 
-export class SqlIssuerKeys implements IssuerKeyStore {
-  readonly #changes: AuditedTransaction
-  readonly #accounts: SqlAccounts
-
-  constructor(changes: AuditedTransaction, accounts: SqlAccounts) {
-    this.#changes = changes
-    this.#accounts = accounts
-  }
-
-  async keyOf(issuer: string, place: { readonly org: string | undefined; readonly project: string }): Promise<string> {
-    const { names } = this.#changes
-    const { org, project: wanted } = place
-    const id = await this.#changes.read(async () => {
-      if (org === undefined) return (await names.project(wanted)).id
-      return (await names.projectOf((await names.organization(org)).id, wanted)).id
-    })
-    const hash = hashOf(issuer, id)
-    if (await this.#isThere(hash)) return hash
+/** Makes the `IssuerKeyStore`; `accounts` makes its keys. */
+export function sqlIssuerKeys(changes: AuditedTransaction, accounts: SqlAccounts): IssuerKeyStore {
+  const isThere = async (text: string, value: string): Promise<boolean> =>
+    (await changes.read(() => first(changes.sql, text, [value]))) !== undefined
+  /** Another caller or node may have made it meanwhile. */
+  const unlessThere = async (text: string, value: string, make: () => Promise<unknown>): Promise<void> => {
     try {
-      await this.#accounts.createKey({ project: id, name: `tokens of ${issuer}`, hash })
+      await make()
     } catch (thrown) {
-      // Another caller may have made it meanwhile.
-      if (!(await this.#isThere(hash))) throw thrown
+      if (!(await isThere(text, value))) throw thrown
     }
+  }
+  const keyFor = async (hash: string, project: string, name: string): Promise<string> => {
+    await unlessThere(FOUND, hash, () => accounts.createKey({ project, name, hash }))
     return hash
   }
 
-  async keyOfOperator(): Promise<string> {
-    const hash = hashOf('operator', OPERATOR)
-    if (await this.#isThere(hash)) return hash
-    try {
-      await this.#changes.run(async ({ sql, now, note }) => {
-        const values = [OPERATOR, OPERATOR, now()]
-        await sql.query("INSERT INTO organizations (id, name, account, created_at) VALUES ($1, $2, 'open', $3)", values)
-        await sql.query('INSERT INTO projects (id, org_id, name, created_at) VALUES ($1, $2, $3, $4)', [
-          ...[OPERATOR, OPERATOR, 'mirrors', now()],
-        ])
-        const became = { name: OPERATOR, account: 'open', project: 'mirrors' }
-        await note({
-          actor: GATEWAY,
-          action: 'orgs.create',
-          organization: OPERATOR,
-          subject: OPERATOR,
-          was: null,
-          became,
-        })
+  return {
+    async keyOf(issuer, { org, project: wanted }) {
+      const { names } = changes
+      const id = await changes.read(async () => {
+        if (org === undefined) return (await names.project(wanted)).id
+        return (await names.projectOf((await names.organization(org)).id, wanted)).id
       })
-    } catch (thrown) {
-      // Another node may have made it meanwhile, or a start that ended before the key was there.
-      const found = await this.#changes.read(() => first(this.#changes.sql, ORGANIZATION, [OPERATOR]))
-      if (!found) throw thrown
-    }
-    try {
-      await this.#accounts.createKey({ project: OPERATOR, name: 'mirrors', hash })
-    } catch (thrown) {
-      if (!(await this.#isThere(hash))) throw thrown
-    }
-    return hash
-  }
+      const hash = hashOf(issuer, id)
+      return (await isThere(FOUND, hash)) ? hash : keyFor(hash, id, `tokens of ${issuer}`)
+    },
 
-  async #isThere(hash: string): Promise<boolean> {
-    const { sql } = this.#changes
-    return (await this.#changes.read(() => first(sql, FOUND, [hash]))) !== undefined
+    async keyOfOperator() {
+      const hash = hashOf('operator', OPERATOR)
+      if (await isThere(FOUND, hash)) return hash
+      await unlessThere(ORGANIZATION, OPERATOR, () => changes.run(addOperator))
+      return keyFor(hash, OPERATOR, 'mirrors')
+    },
   }
+}
+
+async function addOperator({ sql, now, note }: Change): Promise<void> {
+  const [organization, project] = [OPERATOR, 'mirrors']
+  await sql.query(ADD_ORGANIZATION, [organization, organization, now()])
+  await sql.query(ADD_PROJECT, [organization, organization, project, now()])
+  const became = { name: organization, account: 'open', project }
+  await note({ actor: GATEWAY, action: 'orgs.create', organization, subject: organization, was: null, became })
 }

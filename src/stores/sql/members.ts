@@ -1,5 +1,5 @@
 /** Operators' changes of members. */
-import type { Actor, MemberChanges, MemberRecord, MemberStore, Page, Role } from '../../core/ports.ts'
+import type { Actor, MemberChanges, MemberRecord, MemberStore, Role } from '../../core/ports.ts'
 import { shortId } from '../../lib/id.ts'
 import { checkOwners, nameTaken } from '../rules/accounts.ts'
 import type { AuditedTransaction, Change } from './audit.ts'
@@ -39,102 +39,92 @@ const PROJECTS = `
 const OWNERS = "SELECT count(*) AS owners FROM members WHERE org_id = $1 AND role = 'owner' AND removed_at IS NULL"
 const GRANT = 'INSERT INTO member_projects (member_id, project_id) VALUES ($1, $2) ON CONFLICT DO NOTHING'
 
-/** `MemberStore` over `members` and `member_projects`; removed members stay, for the audit log. */
-export class SqlMembers implements MemberStore {
-  readonly #changes: AuditedTransaction
-
-  constructor(changes: AuditedTransaction) {
-    this.#changes = changes
-  }
-
-  add(input: Parameters<MemberStore['add']>[0], actor: Actor): Promise<MemberRecord> {
-    return this.#changes.run(async change => {
-      const { sql, names, note } = change
-      const { email, role, projects = null } = input
-      const { id: org, name } = await names.organization(input.organization)
-      const added = await first<{ id: string }>(sql, ADD, [shortId(), org, email, role, this.#changes.now()])
-      if (!added) throw nameTaken.member(email, name)
-      const { id } = added
-      await this.#apply(change, id, org, { ...input, projects })
-      const became = await this.#record(sql, await rowIn(sql, id))
-      await note({ actor, action: 'members.add', organization: org, subject: id, was: null, became })
-      return became
-    })
-  }
-
-  list(organization?: string, page?: Page): Promise<MemberRecord[]> {
-    const { after, limit } = pageOf(page)
-    const { sql, names } = this.#changes
-    return this.#changes.read(async () => {
-      const org = await names.organizationId(organization)
-      const rows = await sql.query<MemberRow>(PAGE, [org, after, limit])
-      return Promise.all(rows.map(row => this.#record(sql, row)))
-    })
-  }
-
-  update(organization: string, member: string, changes: MemberChanges, actor: Actor): Promise<MemberRecord> {
-    return this.#change(organization, member, 'members.update', actor, async (row, change) => {
-      if (changes.role !== undefined && changes.role !== 'owner') await keepAnOwner(change.sql, row)
-      await this.#apply(change, row.id, row.org_id, changes)
-    })
-  }
-
-  remove(organization: string, member: string, actor: Actor): Promise<MemberRecord> {
-    return this.#change(organization, member, 'members.remove', actor, async (row, { sql }) => {
-      await keepAnOwner(sql, row)
-      await sql.query('UPDATE members SET removed_at = $1 WHERE id = $2', [this.#changes.now(), row.id])
-    })
-  }
-
-  #change(
+/** Makes the `MemberStore` over `members` and `member_projects`; removed members stay, for the audit log. */
+export function sqlMembers(changes: AuditedTransaction): MemberStore {
+  const changeMember = (
     organization: string,
     member: string,
     action: string,
     actor: Actor,
     work: (row: MemberRow, change: Change) => Promise<void>,
-  ): Promise<MemberRecord> {
-    return this.#changes.run(async change => {
+  ): Promise<MemberRecord> =>
+    changes.run(async change => {
       const { sql, names, note } = change
       const org = (await names.organization(organization)).id
       const { id } = await names.member(org, member)
       const row = await rowIn(sql, id)
-      const was = await this.#record(sql, row)
+      const was = await recordOf(change, row)
       await work(row, change)
-      const became = await this.#record(sql, await rowIn(sql, id))
+      const became = await recordOf(change, await rowIn(sql, id))
       await note({ actor, action, organization: org, subject: id, was, became })
       return became
     })
-  }
 
-  async #apply(
-    change: Change,
-    id: string,
-    org: string,
-    { role, projects, limit, rates }: MemberChanges,
-  ): Promise<void> {
-    const { sql, names } = change
-    if (role !== undefined) await sql.query('UPDATE members SET role = $1 WHERE id = $2', [role, id])
-    if (projects !== undefined) {
-      await sql.query('UPDATE members SET all_projects = $1 WHERE id = $2', [projects === null, id])
-      await sql.query('DELETE FROM member_projects WHERE member_id = $1', [id])
-      for (const project of projects ?? []) await sql.query(GRANT, [id, (await names.projectOf(org, project)).id])
-    }
-    if (limit) await changeLimit(sql, 'member', id, limit, this.#changes.now())
-    await changeRates(sql, id, rates)
-  }
+  return {
+    add: (input, actor) =>
+      changes.run(async change => {
+        const { sql, names, note, now } = change
+        const { email, role, projects = null } = input
+        const { id: org, name } = await names.organization(input.organization)
+        const added = await first<{ id: string }>(sql, ADD, [shortId(), org, email, role, now()])
+        if (!added) throw nameTaken.member(email, name)
+        const { id } = added
+        await apply(change, id, org, { ...input, projects })
+        const became = await recordOf(change, await rowIn(sql, id))
+        await note({ actor, action: 'members.add', organization: org, subject: id, was: null, became })
+        return became
+      }),
 
-  async #record(sql: Sql, row: MemberRow): Promise<MemberRecord> {
-    const projects = row.all_projects ? null : await sql.query<{ name: string }>(PROJECTS, [row.id])
-    return {
-      id: row.id,
-      organization: row.organization,
-      email: row.email,
-      role: row.role,
-      projects: projects?.map(({ name }) => name) ?? null,
-      limits: await limitsOf(sql, row.id, this.#changes.now()),
-      createdAt: isoOf(row.created_at),
-      ...rateLimitsOf(row.rates),
-    }
+    list(organization, page) {
+      const { after, limit } = pageOf(page)
+      return changes.read(async () => {
+        const org = await changes.names.organizationId(organization)
+        const rows = await changes.sql.query<MemberRow>(PAGE, [org, after, limit])
+        return Promise.all(rows.map(row => recordOf(changes, row)))
+      })
+    },
+
+    update: (organization, member, input, actor) =>
+      changeMember(organization, member, 'members.update', actor, async (row, change) => {
+        if (input.role !== undefined && input.role !== 'owner') await keepAnOwner(change.sql, row)
+        await apply(change, row.id, row.org_id, input)
+      }),
+
+    remove: (organization, member, actor) =>
+      changeMember(organization, member, 'members.remove', actor, async (row, { sql, now }) => {
+        await keepAnOwner(sql, row)
+        await sql.query('UPDATE members SET removed_at = $1 WHERE id = $2', [now(), row.id])
+      }),
+  }
+}
+
+async function apply(
+  { sql, names, now }: Change,
+  id: string,
+  org: string,
+  { role, projects, limit, rates }: MemberChanges,
+): Promise<void> {
+  if (role !== undefined) await sql.query('UPDATE members SET role = $1 WHERE id = $2', [role, id])
+  if (projects !== undefined) {
+    await sql.query('UPDATE members SET all_projects = $1 WHERE id = $2', [projects === null, id])
+    await sql.query('DELETE FROM member_projects WHERE member_id = $1', [id])
+    for (const project of projects ?? []) await sql.query(GRANT, [id, (await names.projectOf(org, project)).id])
+  }
+  if (limit) await changeLimit(sql, 'member', id, limit, now())
+  await changeRates(sql, id, rates)
+}
+
+async function recordOf({ sql, now }: Pick<Change, 'sql' | 'now'>, row: MemberRow): Promise<MemberRecord> {
+  const projects = row.all_projects ? null : await sql.query<{ name: string }>(PROJECTS, [row.id])
+  return {
+    id: row.id,
+    organization: row.organization,
+    email: row.email,
+    role: row.role,
+    projects: projects?.map(({ name }) => name) ?? null,
+    limits: await limitsOf(sql, row.id, now()),
+    createdAt: isoOf(row.created_at),
+    ...rateLimitsOf(row.rates),
   }
 }
 

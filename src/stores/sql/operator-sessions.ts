@@ -1,5 +1,5 @@
 /** Operator sessions: one request at a time in a project, without one of its keys. */
-import type { Actor, OperatorSession, OperatorSessionStore } from '../../core/ports.ts'
+import type { OperatorSessionStore } from '../../core/ports.ts'
 import { shortId } from '../../lib/id.ts'
 import { OPERATOR_KEY, OPERATOR_SESSION_MS, operatorKeyRevoked } from '../rules/accounts.ts'
 import { newSecret } from '../secret.ts'
@@ -20,18 +20,12 @@ const DELETE = `
 const CLOSE = `
   UPDATE keys SET expires_at = coalesce((SELECT max(expires_at) FROM keys WHERE parent_id = $1), $2) WHERE id = $1`
 
-/** Sessions are rows of `keys`, under one parent key for each project that authenticates nothing. */
-export class SqlOperatorSessions implements OperatorSessionStore {
-  readonly #changes: AuditedTransaction
-
-  constructor(changes: AuditedTransaction) {
-    this.#changes = changes
-  }
-
-  begin(project: string, actor: Actor): Promise<OperatorSession> {
-    return this.#changes.run(async ({ sql, names, note }) => {
+/** Makes the store of sessions: rows of `keys`, under one parent key for each project that authenticates nothing. */
+export const sqlOperatorSessions = (changes: AuditedTransaction): OperatorSessionStore => ({
+  begin: (project, actor) =>
+    changes.run(async ({ sql, names, note }) => {
       const place = await names.project(project)
-      const now = this.#changes.now()
+      const now = changes.now()
       const end = now + OPERATOR_SESSION_MS
       const parent = await parentIn(sql, place, now, end)
       await sql.query('DELETE FROM keys WHERE parent_id = $1 AND expires_at <= $2', [parent, now])
@@ -44,16 +38,14 @@ export class SqlOperatorSessions implements OperatorSessionStore {
       const organization = place.org_id
       await note({ actor, action: 'sessions.begin', organization, subject: id, was: null, became })
       return { id, key, expiresAt }
-    })
-  }
+    }),
 
-  async end(id: string): Promise<void> {
-    await this.#changes.run(async ({ sql }) => {
+  end: id =>
+    changes.run(async ({ sql, now }) => {
       const deleted = await first<{ parent_id: string }>(sql, DELETE, [id])
-      if (deleted) await sql.query(CLOSE, [deleted.parent_id, this.#changes.now()])
-    })
-  }
-}
+      if (deleted) await sql.query(CLOSE, [deleted.parent_id, now()])
+    }),
+})
 
 /** Id of the project's parent key of operator sessions. */
 async function parentIn(sql: Sql, place: ProjectPlace, now: number, end: number): Promise<string> {

@@ -1,6 +1,6 @@
 /** Operators' changes of organizations. */
 import type { PlanName } from '../../core/plan.ts'
-import type { Actor, OrganizationChanges, OrganizationRecord, OrganizationStore, Page } from '../../core/ports.ts'
+import type { OrganizationRecord, OrganizationStore } from '../../core/ports.ts'
 import { shortId } from '../../lib/id.ts'
 import { nameTaken } from '../rules/accounts.ts'
 import type { AuditedTransaction } from './audit.ts'
@@ -25,49 +25,38 @@ const PAGE = `${ROWS} WHERE ${isAfter('organizations', 1)} ORDER BY organization
 const INSERT = 'INSERT INTO organizations (id, name, account, retains, created_at) VALUES ($1, $2, $3, $4, $5)'
 const UPDATE = 'UPDATE organizations SET name = $2, account = $3, retains = $4 WHERE id = $1'
 
-/** `OrganizationStore` over `organizations`; names are unique among names and ids. */
-export class SqlOrganizations implements OrganizationStore {
-  readonly #changes: AuditedTransaction
-
-  constructor(changes: AuditedTransaction) {
-    this.#changes = changes
-  }
-
-  create(input: OrganizationChanges & { readonly name: string }, actor: Actor): Promise<OrganizationRecord> {
-    return this.#changes.run(async change => {
+/** Makes the `OrganizationStore` over `organizations`; names are unique among names and ids. */
+export const sqlOrganizations = (changes: AuditedTransaction): OrganizationStore => ({
+  create: (input, actor) =>
+    changes.run(async change => {
       const { name, account = 'prepaid', retains = false } = input
       await refuseTaken(change.sql, name)
       const id = shortId()
-      await change.sql.query(INSERT, [id, name, account, retains, this.#changes.now()])
+      await change.sql.query(INSERT, [id, name, account, retains, change.now()])
       await changeRates(change.sql, id, input.rates)
       const became = await recordIn(change.sql, id)
       await change.note({ actor, action: 'orgs.create', organization: id, subject: id, was: null, became })
       return became
-    })
-  }
+    }),
 
-  list(page?: Page): Promise<OrganizationRecord[]> {
+  list(page) {
     const { after, limit } = pageOf(page)
-    return this.#changes.read(async () => {
-      const rows = await this.#changes.sql.query<OrganizationRow>(PAGE, [after, limit])
-      return rows.map(recordOf)
-    })
-  }
+    return changes.read(async () => (await changes.sql.query<OrganizationRow>(PAGE, [after, limit])).map(recordOf))
+  },
 
-  update(organization: string, changes: OrganizationChanges, actor: Actor): Promise<OrganizationRecord> {
-    return this.#changes.run(async change => {
+  update: (organization, input, actor) =>
+    changes.run(async change => {
       const { id } = await change.names.organization(organization)
       const was = await recordIn(change.sql, id)
-      const { name = was.name, account = was.account, retains = was.retains } = changes
+      const { name = was.name, account = was.account, retains = was.retains } = input
       if (name !== was.name) await refuseTaken(change.sql, name)
       await change.sql.query(UPDATE, [id, name, account, retains])
-      await changeRates(change.sql, id, changes.rates)
+      await changeRates(change.sql, id, input.rates)
       const became = await recordIn(change.sql, id)
       await change.note({ actor, action: 'orgs.update', organization: id, subject: id, was, became })
       return became
-    })
-  }
-}
+    }),
+})
 
 async function refuseTaken(sql: Sql, name: string): Promise<void> {
   const taken = await first(sql, 'SELECT id FROM organizations WHERE CAST($1 AS text) IN (name, id) LIMIT 1', [name])

@@ -1,9 +1,9 @@
 /** Operators' changes of projects. */
 import type { Compliance } from '../../core/policy.ts'
-import type { Actor, Page, ProjectChanges, ProjectMode, ProjectRecord, ProjectStore } from '../../core/ports.ts'
+import type { ProjectMode, ProjectRecord, ProjectStore } from '../../core/ports.ts'
 import { shortId } from '../../lib/id.ts'
 import { checkResponses, nameTaken, ttlOf } from '../rules/accounts.ts'
-import type { AuditedTransaction } from './audit.ts'
+import type { AuditedTransaction, Change } from './audit.ts'
 import { changeLimit, limitsOf } from './limits.ts'
 import { isAfter, pageOf } from './page.ts'
 import { changeRates, rateLimitsOf, ratesOf } from './rate-limits.ts'
@@ -47,17 +47,12 @@ const UPDATE = `
     responses_ms = $7, content_ms = $8, archived_at = $9
   WHERE id = $1`
 
-/** `ProjectStore` over `projects`; names are unique within an organization. */
-export class SqlProjects implements ProjectStore {
-  readonly #changes: AuditedTransaction
-
-  constructor(changes: AuditedTransaction) {
-    this.#changes = changes
-  }
-
-  create(input: Parameters<ProjectStore['create']>[0], actor: Actor): Promise<ProjectRecord> {
-    return this.#changes.run(async ({ sql, names, note }) => {
-      const now = this.#changes.now()
+/** Makes the `ProjectStore` over `projects`; names are unique within an organization. */
+export const sqlProjects = (changes: AuditedTransaction): ProjectStore => ({
+  create: (input, actor) =>
+    changes.run(async change => {
+      const { sql, names, note } = change
+      const now = change.now()
       const org = (await names.organization(input.organization)).id
       const { name, mode = 'credits', archived = false, passesParameters = false, cachesPrompts = false } = input
       const { responsesMs = null, contentMs = null } = input
@@ -70,63 +65,59 @@ export class SqlProjects implements ProjectStore {
       await changeRates(sql, id, input.rates)
       const made = await rowIn(sql, id)
       checkResponses(responsesMs ?? contentMs, complianceOf(made))
-      const became = await this.#record(sql, made)
+      const became = await recordOf(change, made)
       await note({ actor, action: 'projects.create', organization: org, subject: id, was: null, became })
       return became
-    })
-  }
+    }),
 
-  list(organization?: string, page?: Page): Promise<ProjectRecord[]> {
+  list(organization, page) {
     const { after, limit } = pageOf(page)
-    return this.#changes.read(async () => {
-      const org = await this.#changes.names.organizationId(organization)
-      const { sql } = this.#changes
-      const rows = await sql.query<ProjectRow>(PAGE, [org, after, limit])
-      return Promise.all(rows.map(row => this.#record(sql, row)))
+    return changes.read(async () => {
+      const org = await changes.names.organizationId(organization)
+      const rows = await changes.sql.query<ProjectRow>(PAGE, [org, after, limit])
+      return Promise.all(rows.map(row => recordOf(changes, row)))
     })
-  }
+  },
 
-  update(project: string, changes: ProjectChanges, actor: Actor): Promise<ProjectRecord> {
-    return this.#changes.run(async ({ sql, names, note }) => {
+  update: (project, input, actor) =>
+    changes.run(async change => {
+      const { sql, names, note } = change
       const { id } = await names.project(project)
       const row = await rowIn(sql, id)
-      const was = await this.#record(sql, row)
-      const { name = was.name, mode = was.mode, passesParameters = was.passesParameters } = changes
-      const { cachesPrompts = was.cachesPrompts, responsesMs = was.responsesMs, archived } = changes
-      const { contentMs = was.contentMs } = changes
-      checkResponses(changes.responsesMs ?? changes.contentMs ?? null, complianceOf(row))
+      const was = await recordOf(change, row)
+      const { name = was.name, mode = was.mode, passesParameters = was.passesParameters } = input
+      const { cachesPrompts = was.cachesPrompts, responsesMs = was.responsesMs, archived } = input
+      const { contentMs = was.contentMs } = input
+      checkResponses(input.responsesMs ?? input.contentMs ?? null, complianceOf(row))
       if (name !== was.name) await refuseTaken(sql, row.org_id, name)
-      const since = row.archived_at ?? this.#changes.now()
+      const since = row.archived_at ?? change.now()
       const archivedAt = archived === undefined ? row.archived_at : archived ? since : null
-      const ttl = ttlOf(changes.cacheTtlMs, was.cacheTtlMs)
+      const ttl = ttlOf(input.cacheTtlMs, was.cacheTtlMs)
       const settings = [name, mode, ttl, passesParameters, cachesPrompts, responsesMs, contentMs, archivedAt]
       await sql.query(UPDATE, [id, ...settings])
-      if (changes.limit) await changeLimit(sql, 'project', id, changes.limit, this.#changes.now())
-      await changeRates(sql, id, changes.rates)
-      const became = await this.#record(sql, await rowIn(sql, id))
+      if (input.limit) await changeLimit(sql, 'project', id, input.limit, change.now())
+      await changeRates(sql, id, input.rates)
+      const became = await recordOf(change, await rowIn(sql, id))
       await note({ actor, action: 'projects.update', organization: row.org_id, subject: id, was, became })
       return became
-    })
-  }
+    }),
+})
 
-  async #record(sql: Sql, row: ProjectRow): Promise<ProjectRecord> {
-    return {
-      id: row.id,
-      name: row.name,
-      organization: row.organization,
-      mode: row.mode,
-      cacheTtlMs: numberOf(row.cache_ttl_ms),
-      passesParameters: Boolean(row.pass_parameters),
-      cachesPrompts: Boolean(row.cache_prompts),
-      responsesMs: numberOf(row.responses_ms),
-      contentMs: numberOf(row.content_ms),
-      status: row.archived_at === null ? 'active' : 'archived',
-      limits: row.limited ? await limitsOf(sql, row.id, this.#changes.now()) : [],
-      createdAt: isoOf(row.created_at),
-      ...rateLimitsOf(row.rates),
-    }
-  }
-}
+const recordOf = async ({ sql, now }: Pick<Change, 'sql' | 'now'>, row: ProjectRow): Promise<ProjectRecord> => ({
+  id: row.id,
+  name: row.name,
+  organization: row.organization,
+  mode: row.mode,
+  cacheTtlMs: numberOf(row.cache_ttl_ms),
+  passesParameters: Boolean(row.pass_parameters),
+  cachesPrompts: Boolean(row.cache_prompts),
+  responsesMs: numberOf(row.responses_ms),
+  contentMs: numberOf(row.content_ms),
+  status: row.archived_at === null ? 'active' : 'archived',
+  limits: row.limited ? await limitsOf(sql, row.id, now()) : [],
+  createdAt: isoOf(row.created_at),
+  ...rateLimitsOf(row.rates),
+})
 
 async function refuseTaken(sql: Sql, org: string, name: string): Promise<void> {
   const taken = await first(sql, 'SELECT id FROM projects WHERE org_id = $1 AND name = $2', [org, name])
