@@ -4,6 +4,14 @@ import type { Sealed } from '../core/policy.ts'
 import { errors } from '../lib/error.ts'
 import { type Keyring, KeyringError } from './keyring.ts'
 
+/** Keyring and clock of a store of sealed values. */
+export interface SealingOptions {
+  /** Opens the keyring when it is first needed. */
+  readonly keyring: () => Keyring
+  /** Wall clock, Unix milliseconds. */
+  readonly now: () => number
+}
+
 /** Turns a KeyringError, which the operator must correct, into a 400. */
 export function attempt<T>(work: () => T): T {
   try {

@@ -1,6 +1,6 @@
 /** Content of requests, sealed; the columns that find and remove it are not. */
-import type { ContentRecord, ContentStore } from '../../core/ports.ts'
-import type { Keyring } from '../keyring.ts'
+import type { ContentStore } from '../../core/ports.ts'
+import type { SealingOptions } from '../sealing.ts'
 import { first, type Sql } from './sql.ts'
 
 /** Dropped in one transaction: some milliseconds. */
@@ -38,32 +38,19 @@ const PRUNE = `
 /** Binds a content to its row: it cannot be passed off as that of another request, or of another organization. */
 export const contentPlace = (orgId: string, id: string): string => [orgId, 'contents', id].join('|')
 
-/** `ContentStore` over `contents`. */
-export class SqlContents implements ContentStore {
-  readonly #sql: Sql
-  readonly #keyring: () => Keyring
-  readonly #now: () => number
+/** Makes the `ContentStore` over `contents`. `keyring` opens it when it is first needed. */
+export const sqlContents = (sql: Sql, { keyring, now }: SealingOptions): ContentStore => ({
+  async add({ id, orgId, projectId, createdAt, content }) {
+    const { version, nonce, ciphertext } = keyring().seal(content, contentPlace(orgId, id))
+    await sql.query(INSERT, [id, orgId, projectId, createdAt, version, nonce, ciphertext])
+  },
 
-  /** `keyring` opens it when it is first needed. */
-  constructor(sql: Sql, { keyring, now }: { readonly keyring: () => Keyring; readonly now: () => number }) {
-    this.#sql = sql
-    this.#keyring = keyring
-    this.#now = now
-  }
-
-  async add({ id, orgId, projectId, createdAt, content }: ContentRecord): Promise<void> {
-    const { version, nonce, ciphertext } = this.#keyring().seal(content, contentPlace(orgId, id))
-    await this.#sql.query(INSERT, [id, orgId, projectId, createdAt, version, nonce, ciphertext])
-  }
-
-  async find(id: string): Promise<string | undefined> {
-    const row = await first<Row>(this.#sql, FIND, [id, this.#now()])
+  async find(id) {
+    const row = await first<Row>(sql, FIND, [id, now()])
     if (!row) return undefined
     const { org_id, master_key: version, nonce, ciphertext } = row
-    return this.#keyring().open({ version, nonce, ciphertext }, contentPlace(org_id, id))
-  }
+    return keyring().open({ version, nonce, ciphertext }, contentPlace(org_id, id))
+  },
 
-  async prune(): Promise<number> {
-    return (await this.#sql.query(PRUNE, [this.#now()])).length
-  }
-}
+  prune: async () => (await sql.query(PRUNE, [now()])).length,
+})

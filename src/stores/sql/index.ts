@@ -6,7 +6,7 @@ import { SqlAccounts } from './accounts.ts'
 import { sqlAlerts } from './alerts.ts'
 import { AuditedTransaction, sqlAudit } from './audit.ts'
 import type { ChangeSource } from './change-source.ts'
-import { SqlContents } from './contents.ts'
+import { sqlContents } from './contents.ts'
 import { SqlCredits } from './credits.ts'
 import { sqlCompliance, sqlManifests } from './demands.ts'
 import { sqlIssuerKeys } from './issuer-keys.ts'
@@ -21,12 +21,12 @@ import { SqlPlans } from './plans.ts'
 import { PolicyFactsReader } from './policy-facts.ts'
 import { sqlProjects } from './projects.ts'
 import { sqlProviderKeys } from './provider-keys.ts'
-import { SqlRealtimeSecrets } from './realtime.ts'
+import { sqlRealtimeSecrets } from './realtime.ts'
 import { SqlReports } from './reports.ts'
 import { SqlRequests } from './requests.ts'
-import { SqlResponses } from './responses.ts'
+import { sqlResponses } from './responses.ts'
 import { sqlRules } from './rules.ts'
-import { SqlSessions } from './sessions.ts'
+import { sqlSessions } from './sessions.ts'
 import { first, type Sql } from './sql.ts'
 
 interface SqlStoresOptions {
@@ -76,12 +76,12 @@ export function sqlStores(sql: Sql, options: SqlStoresOptions): SqlStores {
   return {
     keys,
     issuerKeys: sqlIssuerKeys(changes, accounts),
-    sessions: new SqlSessions(sql, now, hash => keys.forget(hash)),
+    sessions: sqlSessions(sql, now, hash => keys.forget(hash)),
     oauth: sqlOAuth(changes, keys),
-    realtimeSecrets: new SqlRealtimeSecrets(sql, keys, { keyring, now }),
+    realtimeSecrets: sqlRealtimeSecrets(sql, keys, { keyring, now }),
     alerts: sqlAlerts(sql),
-    responses: new SqlResponses(sql, { keyring, now }),
-    contents: new SqlContents(sql, { keyring, now }),
+    responses: sqlResponses(sql, { keyring, now }),
+    contents: sqlContents(sql, { keyring, now }),
     accounts,
     operatorSessions: sqlOperatorSessions(changes),
     organizations: sqlOrganizations(changes),

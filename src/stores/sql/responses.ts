@@ -1,9 +1,9 @@
 /** Stored responses. Their texts are sealed; the columns that find and count them are not. */
 import type { Sealed } from '../../core/policy.ts'
-import type { ResponseOwner, ResponseRecord, ResponseShare, ResponseStore, ResponseTurn } from '../../core/ports.ts'
+import type { ResponseOwner, ResponseRecord, ResponseStore, ResponseTurn } from '../../core/ports.ts'
 import { errors } from '../../lib/error.ts'
-import type { Keyring } from '../keyring.ts'
 import { PRUNED_RESPONSES, responseBytes, responsePlace } from '../rules/responses.ts'
+import type { SealingOptions } from '../sealing.ts'
 import { rejectingWith } from './explained.ts'
 import { first, type Sql, type SqlValue } from './sql.ts'
 
@@ -11,13 +11,6 @@ import { first, type Sql, type SqlValue } from './sql.ts'
 const LAST_MS = Number.MAX_SAFE_INTEGER
 
 const attempt = rejectingWith(errors.responsesUnavailable)
-
-interface ResponsesOptions {
-  /** Opens the keyring when it is first needed. */
-  readonly keyring: () => Keyring
-  /** Wall clock, Unix milliseconds. */
-  readonly now: () => number
-}
 
 interface TurnRow {
   previous_id: string | null
@@ -68,69 +61,55 @@ const PRUNE = `
     LIMIT ${PRUNED_RESPONSES}
   ) RETURNING id`
 
-/** `ResponseStore` over `responses`, bounded by organization and session. */
-export class SqlResponses implements ResponseStore {
-  readonly #sql: Sql
-  readonly #options: ResponsesOptions
-
-  constructor(sql: Sql, options: ResponsesOptions) {
-    this.#sql = sql
-    this.#options = options
-  }
-
-  async add(record: ResponseRecord, owner: ResponseOwner, share: ResponseShare): Promise<boolean> {
-    const { id, previousId, createdAt } = record
-    const { orgId: org, projectId: project, session = null } = owner
-    const bytes = responseBytes(record)
-    if (bytes > share.bytes || (session !== null && bytes > share.session)) return false
-    return attempt(async () => {
-      const [answer, turn] = [this.#sealed(record, org, 'answer'), this.#sealed(record, org, 'turn')]
-      const texts = [answer.nonce, answer.ciphertext, turn.nonce, turn.ciphertext]
-      const row = [id, org, project, session, previousId, createdAt, bytes, turn.version, ...texts]
-      return this.#sql.transaction(async sql => {
-        const { dropped } = share
-        const hasRoom = (of: OwnedResponses, id: string, most: number) => makeRoom(sql, of, id, most - bytes, dropped)
-        if (session !== null && !(await hasRoom(ofSession, session, share.session))) return false
-        if (!(await hasRoom(ofOrganization, org, share.bytes))) return false
-        await sql.query(INSERT, row)
-        return true
-      })
-    })
-  }
-
-  find(id: string, owner: ResponseOwner, since: number): Promise<ResponseRecord | undefined> {
-    return attempt(async () => {
-      const row = await first<Row>(this.#sql, FIND, lookup(id, owner, since))
-      if (!row) return undefined
-      const sealed = { version: row.master_key, nonce: row.answer_nonce, ciphertext: row.answer }
-      const answer = this.#options.keyring().open(sealed, responsePlace(owner.orgId, id, 'answer'))
-      return { id, createdAt: Number(row.created_at), answer, ...this.#turnOf(row, id, owner) }
-    })
-  }
-
-  findTurn(id: string, owner: ResponseOwner, since: number): Promise<ResponseTurn | undefined> {
-    return attempt(async () => {
-      const row = await first<TurnRow>(this.#sql, FIND_TURN, lookup(id, owner, since))
-      return row && this.#turnOf(row, id, owner)
-    })
-  }
-
-  remove(id: string, owner: ResponseOwner, since: number): Promise<boolean> {
-    return attempt(async () => (await this.#sql.query(REMOVE, lookup(id, owner, since))).length > 0)
-  }
-
-  async prune(): Promise<number> {
-    return (await this.#sql.query(PRUNE, [this.#options.now()])).length
-  }
-
-  #sealed(record: ResponseRecord, org: string, column: 'turn' | 'answer'): Sealed {
-    return this.#options.keyring().seal(record[column], responsePlace(org, record.id, column))
-  }
-
-  #turnOf(row: TurnRow, id: string, { orgId }: ResponseOwner): ResponseTurn {
+/** Makes the `ResponseStore` over `responses`, bounded by organization and session. */
+export function sqlResponses(db: Sql, { keyring, now }: SealingOptions): ResponseStore {
+  const sealed = (record: ResponseRecord, org: string, column: 'turn' | 'answer'): Sealed =>
+    keyring().seal(record[column], responsePlace(org, record.id, column))
+  const turnOf = (row: TurnRow, id: string, { orgId }: ResponseOwner): ResponseTurn => {
     const sealed = { version: row.master_key, nonce: row.turn_nonce, ciphertext: row.turn }
-    const turn = this.#options.keyring().open(sealed, responsePlace(orgId, id, 'turn'))
+    const turn = keyring().open(sealed, responsePlace(orgId, id, 'turn'))
     return { previousId: row.previous_id, turn }
+  }
+
+  return {
+    async add(record, owner, share) {
+      const { id, previousId, createdAt } = record
+      const { orgId: org, projectId: project, session = null } = owner
+      const bytes = responseBytes(record)
+      if (bytes > share.bytes || (session !== null && bytes > share.session)) return false
+      return attempt(async () => {
+        const [answer, turn] = [sealed(record, org, 'answer'), sealed(record, org, 'turn')]
+        const texts = [answer.nonce, answer.ciphertext, turn.nonce, turn.ciphertext]
+        const row = [id, org, project, session, previousId, createdAt, bytes, turn.version, ...texts]
+        return db.transaction(async sql => {
+          const { dropped } = share
+          const hasRoom = (of: OwnedResponses, id: string, most: number) => makeRoom(sql, of, id, most - bytes, dropped)
+          if (session !== null && !(await hasRoom(ofSession, session, share.session))) return false
+          if (!(await hasRoom(ofOrganization, org, share.bytes))) return false
+          await sql.query(INSERT, row)
+          return true
+        })
+      })
+    },
+
+    find: (id, owner, since) =>
+      attempt(async () => {
+        const row = await first<Row>(db, FIND, lookup(id, owner, since))
+        if (!row) return undefined
+        const sealed = { version: row.master_key, nonce: row.answer_nonce, ciphertext: row.answer }
+        const answer = keyring().open(sealed, responsePlace(owner.orgId, id, 'answer'))
+        return { id, createdAt: Number(row.created_at), answer, ...turnOf(row, id, owner) }
+      }),
+
+    findTurn: (id, owner, since) =>
+      attempt(async () => {
+        const row = await first<TurnRow>(db, FIND_TURN, lookup(id, owner, since))
+        return row && turnOf(row, id, owner)
+      }),
+
+    remove: (id, owner, since) => attempt(async () => (await db.query(REMOVE, lookup(id, owner, since))).length > 0),
+
+    prune: async () => (await db.query(PRUNE, [now()])).length,
   }
 }
 

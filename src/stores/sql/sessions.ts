@@ -1,5 +1,5 @@
 /** End-user sessions, which keys begin. They are no operator changes, and not part of the audit log. */
-import type { SessionInput, SessionStore } from '../../core/ports.ts'
+import type { SessionStore } from '../../core/ports.ts'
 import { errors } from '../../lib/error.ts'
 import { shortId } from '../../lib/id.ts'
 import { MAX_SESSIONS, SESSIONS_FORGOTTEN } from '../rules/accounts.ts'
@@ -24,20 +24,12 @@ const INSERT = `
   INSERT INTO keys (id, project_id, name, kind, hash, preview, created_by, created_at, expires_at, parent_id, models)
   VALUES ($1, $2, $3, 'session', $4, $5, $6, $7, $8, $9, $10)`
 
-/** Sessions are rows of `keys` whose `parent_id` is the key that began them. */
-export class SqlSessions implements SessionStore {
-  readonly #sql: Sql
-  readonly #now: () => number
-  readonly #forget: (hash: string) => void
-
-  /** `forget` receives the hashes of expired secrets. */
-  constructor(sql: Sql, now: () => number, forget: (hash: string) => void) {
-    this.#sql = sql
-    this.#now = now
-    this.#forget = forget
-  }
-
-  async begin({ principal, customer, models, limit, expiresAt }: SessionInput): Promise<{ id: string; key: string }> {
+/**
+ * Makes the store of sessions: rows of `keys` whose `parent_id` is the key that began them. `forget` receives the hashes
+ * of expired secrets.
+ */
+export const sqlSessions = (db: Sql, clock: () => number, forget: (hash: string) => void): SessionStore => ({
+  async begin({ principal, customer, models, limit, expiresAt }) {
     const { keyId: parent, projectId: project, member, issuer } = principal
     const id = shortId()
     const { key, hash, preview } = newSecret('session')
@@ -46,7 +38,7 @@ export class SqlSessions implements SessionStore {
     const facts = [id, project, customer, hash, preview, creator ?? null]
     const bounds = [expiresAt, parent, models ? JSON.stringify(models) : null]
     const work = async (sql: Sql): Promise<string[]> => {
-      const now = this.#now()
+      const now = clock()
       const over = await sql.query<{ id: string }>(OVER, [parent, now])
       const beyond = await sql.query<{ id: string }>(BEYOND, [parent])
       const removed: string[] = []
@@ -55,11 +47,11 @@ export class SqlSessions implements SessionStore {
       if (limit !== undefined) await changeLimit(sql, 'session', id, { set: { amount: limit } }, now)
       return removed
     }
-    const removed = await attempt(() => this.#sql.transaction(work))
-    for (const hash of removed) this.#forget(hash)
+    const removed = await attempt(() => db.transaction(work))
+    for (const hash of removed) forget(hash)
     return { id, key }
-  }
-}
+  },
+})
 
 /** Within a transaction: deletes a session and its limits. Returns the hash of its secret. */
 async function remove(sql: Sql, id: string): Promise<string[]> {

@@ -1,13 +1,11 @@
 /** Clients that registered by themselves, and those that the operator made. */
 import type {
-  Actor,
   ClientAuthentication,
   ClientRecord,
   GrantType,
   NewClient,
   OAuthClient,
   OAuthClientStore,
-  Page,
 } from '../../../core/ports.ts'
 import {
   clientRecord,
@@ -19,7 +17,7 @@ import {
   scopesOf,
   tooManyOfKey,
 } from '../../rules/oauth.ts'
-import type { AuditedTransaction } from '../audit.ts'
+import type { AuditedTransaction, Change } from '../audit.ts'
 import type { SqlKeys } from '../keys.ts'
 import { pageOf } from '../page.ts'
 import { first, numberOf, type Sql } from '../sql.ts'
@@ -58,69 +56,57 @@ const DROP_IDLE = `
 const COUNT = 'SELECT count(*) AS clients FROM oauth_clients'
 const GRANTS = 'SELECT id FROM oauth_grants WHERE client_id = $1 AND revoked_at IS NULL'
 
-/** `OAuthClientStore` over `oauth_clients`; a client that is removed loses its grants. */
-export class SqlOAuthClients implements OAuthClientStore {
-  readonly #changes: AuditedTransaction
-  readonly #keys: SqlKeys
+/** Makes the `OAuthClientStore` over `oauth_clients`; a client that is removed loses its grants. */
+export const sqlOAuthClients = (changes: AuditedTransaction, keys: SqlKeys): OAuthClientStore => ({
+  register: client =>
+    changes.write(async change => {
+      if (client.keyId !== null && !(await keys.live(change.sql, client.keyId))) throw notRegular(client.keyId)
+      await add(change, client)
+    }),
 
-  constructor(changes: AuditedTransaction, keys: SqlKeys) {
-    this.#changes = changes
-    this.#keys = keys
-  }
+  find: id => changes.read(() => clientIn(changes.sql, id)),
 
-  register(client: NewClient): Promise<void> {
-    return this.#changes.write(async ({ sql }) => {
-      if (client.keyId !== null && !(await this.#keys.live(sql, client.keyId))) throw notRegular(client.keyId)
-      await this.#add(sql, client)
-    })
-  }
-
-  find(id: string): Promise<OAuthClient | undefined> {
-    return this.#changes.read(() => clientIn(this.#changes.sql, id))
-  }
-
-  create(client: NewClient & { readonly keyId: string }, actor: Actor): Promise<ClientRecord> {
-    return this.#changes.write(async ({ sql, names, note }) => {
+  create: (client, actor) =>
+    changes.write(async change => {
+      const { sql, names, note } = change
       const keyId = await names.key(client.keyId)
-      const principal = await this.#keys.live(sql, keyId)
+      const principal = await keys.live(sql, keyId)
       if (!principal) throw notRegular(keyId)
-      await this.#add(sql, client)
+      await add(change, client)
       const became = await recordIn(sql, client.id)
       const line = { actor, action: 'oauth.clients.create', organization: principal.orgId, subject: client.id }
       await note({ ...line, was: null, became })
       return became
-    })
-  }
+    }),
 
-  list(page?: Page): Promise<ClientRecord[]> {
+  list(page) {
     const { after, limit } = pageOf(page)
-    return this.#changes.read(async () => {
-      const rows = await this.#changes.sql.query<ClientRow>(PAGE, [after, limit])
+    return changes.read(async () => {
+      const rows = await changes.sql.query<ClientRow>(PAGE, [after, limit])
       return rows.map(row => clientRecord(clientOf(row)))
     })
-  }
+  },
 
-  remove(id: string, actor: Actor): Promise<ClientRecord> {
-    return this.#changes.run(async change => {
+  remove: (id, actor) =>
+    changes.run(async change => {
       const { sql, note } = change
       const was = await recordIn(sql, id)
       for (const grant of await sql.query<{ id: string }>(GRANTS, [id])) await endGrant(change, grant.id, actor)
       await sql.query('DELETE FROM oauth_clients WHERE id = $1', [id])
-      const organization = was.key === null ? null : ((await this.#keys.organizationOf(sql, was.key)) ?? null)
+      const organization = was.key === null ? null : ((await keys.organizationOf(sql, was.key)) ?? null)
       await note({ actor, action: 'oauth.clients.remove', organization, subject: id, was, became: null })
       return was
-    })
-  }
+    }),
+})
 
-  async #add(sql: Sql, client: NewClient): Promise<void> {
-    const { id, name, redirectUris, grantTypes, method, secretHash, scopes, keyId } = client
-    if (keyId !== null && (await countIn(sql, `${COUNT} WHERE key_id = $1`, keyId)) >= MAX_CLIENTS_OF_KEY) {
-      throw tooManyOfKey()
-    }
-    if ((await countIn(sql, COUNT)) >= MAX_CLIENTS && !(await first(sql, DROP_IDLE))) throw clientsFull()
-    const lists = [JSON.stringify(redirectUris), JSON.stringify(grantTypes)]
-    await sql.query(INSERT, [...[id, name, ...lists, method, secretHash, scopes.join(' '), keyId], this.#changes.now()])
+async function add({ sql, now }: Change, client: NewClient): Promise<void> {
+  const { id, name, redirectUris, grantTypes, method, secretHash, scopes, keyId } = client
+  if (keyId !== null && (await countIn(sql, `${COUNT} WHERE key_id = $1`, keyId)) >= MAX_CLIENTS_OF_KEY) {
+    throw tooManyOfKey()
   }
+  if ((await countIn(sql, COUNT)) >= MAX_CLIENTS && !(await first(sql, DROP_IDLE))) throw clientsFull()
+  const lists = [JSON.stringify(redirectUris), JSON.stringify(grantTypes)]
+  await sql.query(INSERT, [id, name, ...lists, method, secretHash, scopes.join(' '), keyId, now()])
 }
 
 async function countIn(sql: Sql, text: string, ...values: readonly string[]): Promise<number> {

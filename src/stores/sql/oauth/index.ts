@@ -3,7 +3,7 @@ import type { OAuthGrantStore, OAuthStores } from '../../../core/ports.ts'
 import { actorOf, CLIENT_MS, KEPT_MS, noSuchGrant, SWEEP_ROWS } from '../../rules/oauth.ts'
 import { type AuditedTransaction, type Change, Undone } from '../audit.ts'
 import type { SqlKeys } from '../keys.ts'
-import { SqlOAuthClients } from './clients.ts'
+import { sqlOAuthClients } from './clients.ts'
 import { grantByConsent, grantByCredentials } from './creation.ts'
 import { endGrant } from './ends.ts'
 import { addLoginCode } from './login-codes.ts'
@@ -53,7 +53,7 @@ async function sweepOAuth(change: Change): Promise<number> {
 
 /** Both stores of OAuth; `keys` gives the keys that grants stand for. */
 export const sqlOAuth = (changes: AuditedTransaction, keys: SqlKeys): OAuthStores => ({
-  clients: new SqlOAuthClients(changes, keys),
+  clients: sqlOAuthClients(changes, keys),
   grants: sqlGrants(changes, keys),
 })
 
