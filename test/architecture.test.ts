@@ -396,7 +396,7 @@ t.test('nothing between client and provider wire names a vendor', async t => {
 
 /** Lines that a folder may have. A commit that raises a number says why. */
 const lineBudgets: Readonly<Record<string, number>> = {
-  admin: 3020,
+  admin: 3024,
   alerts: 450,
   app: 2972,
   cli: 6177,
@@ -426,7 +426,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   secrets: 461,
   stores: 16_960,
   telemetry: 1_560,
-  ui: 2817,
+  ui: 2735,
   upstream: 4691,
   validation: 240,
   wire: 840,

@@ -73,17 +73,18 @@ export const csrfField = ({ csrf }: Session): Html => html`<input type="hidden" 
 /** Characters of a cell that stand in one line. */
 const MAX_LINE_CHARACTERS = 60
 
-/** A table that scrolls sideways by itself, also by keyboard. `id` is unique on the page. */
+/** A table that scrolls sideways by itself, also by keyboard. `id` is unique on the page. A text of headers has commas. */
 export function table(
   id: string,
   caption: string,
-  headers: readonly string[],
+  headers: string | readonly string[],
   rows: readonly (readonly Value[])[],
   none = 'None.',
 ): Html {
   if (rows.length === 0) return html`<p id="${id}">${none}</p>`
+  const names = typeof headers === 'string' ? headers.split(', ') : headers
   return html`<div class="scroll" id="${id}" role="region" aria-label="${caption}" tabindex="0"><table>
-<thead><tr>${headers.map(name => html`<th scope="col">${name}</th>`)}</tr></thead>
+<thead><tr>${names.map(name => html`<th scope="col">${name}</th>`)}</tr></thead>
 <tbody>
 ${rows.map(cells => html`<tr>${cells.map(cell => html`<td${isLong(cell) && html` class="wide"`}>${isEmpty(cell) ? '–' : cell}</td>`)}</tr>\n`)}
 </tbody></table></div>`

@@ -1,6 +1,6 @@
 /** Jobs, and videos among them. */
 import { formatMoney } from '../../core/money.ts'
-import type { Job, JobStore } from '../../core/ports.ts'
+import type { Delivery, Job, JobStore } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
 import { errors } from '../../lib/error.ts'
 import { ofOrganization, ofProject, scopeOf } from '../arguments.ts'
@@ -18,7 +18,7 @@ const limit = s.optional(s.integer({ minimum: 1, maximum: 1000 }))
 const DEFAULT_JOBS = 100
 
 /** A job with times in ISO 8601 and amounts as decimal strings in USD. */
-type ShownJob = ReturnType<typeof shownJob>
+export type ShownJob = ReturnType<typeof shownJob>
 /** `address` is signed and reads the video without a key; null while there is none. */
 export type ShownVideo = ShownJob & { readonly address: string | null }
 /** Omits the prompt, addresses and the secret. */
@@ -38,6 +38,20 @@ const shownJob = (job: Job) => ({
   cost: job.cost === null ? null : formatMoney(job.cost),
   error: job.error,
 })
+
+/** A delivery of a callback, with its time in ISO 8601. */
+export type ShownDelivery = ReturnType<typeof shownDelivery>
+const shownDelivery = ({ eventId, type, attempt, state, triedAt, status, response, error }: Delivery) => ({
+  ...{ event: eventId, type, attempt, state, status, response, error },
+  triedAt: triedAt === null ? null : new Date(triedAt).toISOString(),
+})
+
+/** Counts of jobs and callbacks, with the time of the oldest job in ISO 8601. */
+export type ShownCounts = Awaited<ReturnType<typeof countsIn>>
+async function countsIn(jobs: JobStore) {
+  const { oldest, ...status } = await jobs.status(Date.now())
+  return { ...status, oldest: oldest === null ? null : new Date(oldest).toISOString() }
+}
 
 async function found(jobs: JobStore, id: string): Promise<Job> {
   const job = await jobs.get(id)
@@ -86,10 +100,7 @@ export const jobCommands: CommandTable = {
   ),
   'jobs.status': command(
     s.object({}),
-    async (_, { jobs }) => {
-      const { oldest, ...status } = await jobs.status(Date.now())
-      return { ...status, oldest: oldest === null ? null : new Date(oldest).toISOString() }
-    },
+    (_, { jobs }) => countsIn(jobs),
     'list running and due jobs and their processes',
     ({ running, due, leased, oldest, callbacks }) =>
       facts([
@@ -102,13 +113,7 @@ export const jobCommands: CommandTable = {
   ),
   'jobs.events': command(
     s.object({ id: shell('<id>: id of the job', id) }),
-    async ({ id }, { jobs }) => {
-      const deliveries = await jobs.deliveries((await found(jobs, id)).id)
-      return deliveries.map(({ eventId, type, attempt, state, triedAt, status, response, error }) => ({
-        ...{ event: eventId, type, attempt, state, status, response, error },
-        triedAt: triedAt === null ? null : new Date(triedAt).toISOString(),
-      }))
-    },
+    async ({ id }, { jobs }) => (await jobs.deliveries((await found(jobs, id)).id)).map(shownDelivery),
     'list callback deliveries of a job and their results',
     rows('event, attempt, state, status, error', one => [one.event, one.attempt, one.state, one.status, one.error]),
   ),

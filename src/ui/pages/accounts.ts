@@ -41,20 +41,7 @@ export async function keys({ query, context }: Visit): Promise<Content> {
 ${table(
   'keys',
   'Keys',
-  [
-    'Name',
-    'Key',
-    'Status',
-    'Project',
-    'Spent',
-    'Limits in USD',
-    'Rates',
-    'Made by',
-    'Created (UTC)',
-    'Expires (UTC)',
-    'Usage',
-    'Change',
-  ],
+  'Name, Key, Status, Project, Spent, Limits in USD, Rates, Made by, Created (UTC), Expires (UTC), Usage, Change',
   found.map(key => [
     key.name,
     html`<code>${key.id}</code>`,
@@ -108,7 +95,7 @@ export async function organizations({ query, context }: Visit): Promise<Content>
     body: html`${table(
       'organizations',
       'Organizations',
-      ['Name', 'Id', 'Account', 'Balance', 'Held', 'Used', 'Plan', 'Retains data', 'Created (UTC)'],
+      'Name, Id, Account, Balance, Held, Used, Plan, Retains data, Created (UTC)',
       rows,
     )}
 ${more('/ui/organizations', found)}`,
@@ -147,7 +134,7 @@ ${facts([
 ${table(
   'projects',
   'Projects',
-  ['Name', 'Id', 'Provider keys', 'Status', 'Created (UTC)', 'Keys'],
+  'Name, Id, Provider keys, Status, Created (UTC), Keys',
   projects.map(one => [
     one.name,
     html`<code>${one.id}</code>`,
@@ -162,7 +149,7 @@ ${cut(projects, RECORDS, `projects list --org ${organization.id}`)}
 ${table(
   'members',
   'Members',
-  ['Address', 'Role', 'Projects', 'Since (UTC)'],
+  'Address, Role, Projects, Since (UTC)',
   members.map(one => [
     one.email,
     one.role,
@@ -175,7 +162,7 @@ ${cut(members, RECORDS, `members list --org ${organization.id}`)}
 ${table(
   'entries',
   'Payments and refunds',
-  ['Time (UTC)', 'Kind', 'Amount', 'Reference', 'Note'],
+  'Time (UTC), Kind, Amount, Reference, Note',
   entries.map(one => [time(one.at), one.kind, usd(one.amount), one.reference, one.note]),
 )}
 ${cut(entries, ENTRIES, `credits entries --org ${organization.id}`)}`,

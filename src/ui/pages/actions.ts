@@ -27,30 +27,15 @@ interface Action {
   readonly back: string
 }
 
-/** A page of keys at a time; a key beyond them all is shown by its id alone. */
-const MAX_KEYS = 10_000
-const KEYS_PER_COMMAND = 500
-
-async function keyFacts({ id }: Readonly<Record<string, string>>, context: AdminContext) {
-  await context.names.key(id!)
-  let after: string | undefined
-  for (let looked = 0; looked < MAX_KEYS; looked += KEYS_PER_COMMAND) {
-    const part = await context.accounts.listKeys(undefined, { after, limit: KEYS_PER_COMMAND })
-    const found = part.find(key => key.id === id)
-    if (found) {
-      const { name, project, organization, status } = found
-      return [
-        ['Name', name],
-        ['Id', found.id],
-        ['Project', project],
-        ['Organization', organization],
-        ['Status', status],
-      ] as const
-    }
-    after = part.at(-1)?.id
-    if (part.length < KEYS_PER_COMMAND) break
-  }
-  return [['Id', id]] as const
+async function keyFacts({ id }: Readonly<Record<string, string>>, { accounts }: AdminContext) {
+  const { name, project, organization, status } = await accounts.showKey(id!)
+  return [
+    ['Name', name],
+    ['Id', id],
+    ['Project', project],
+    ['Organization', organization],
+    ['Status', status],
+  ] as const
 }
 
 /** Runs a route of the admin listener, as `gatewayctl` does. */

@@ -38,7 +38,7 @@ const offers = (found: readonly ListedModel[]): Html =>
   table(
     'models',
     'Models',
-    ['Model', 'Provider', 'State', 'Input', 'Output', 'Context', 'Longest answer'],
+    'Model, Provider, State, Input, Output, Context, Longest answer',
     found.flatMap(({ id, live, providers, contextLength }) => {
       const name = html`<a href="/ui/models/${encodeURIComponent(id)}">${id}</a>`
       if (providers.length === 0) return [[name, '', state(live), '', '', contextLength && count(contextLength), '']]
@@ -79,7 +79,7 @@ ${facts([
 ${table(
   'offers',
   'Offers',
-  ['Provider', 'Its name there', 'State', 'Web search', 'Prices as declared'],
+  'Provider, Its name there, State, Web search, Prices as declared',
   found.providers.map(one => [
     one.provider,
     one.externalId,

@@ -1,31 +1,11 @@
 /** Jobs: what runs, videos, and the callbacks of one job. */
+import type { ShownCounts, ShownDelivery, ShownJob } from '../../admin/commands/jobs.ts'
 import { count, time, usd } from '../format.ts'
 import { type Html, html, link } from '../html.ts'
 import { type Content, facts, mark, table } from '../layout.ts'
 import { run, type Visit } from '../page.ts'
 
 const VIDEOS = 100
-
-/** Counts by name, as `jobs.status` answers them. */
-interface JobsState {
-  readonly running: Readonly<Record<string, number>>
-  readonly due: number
-  readonly leased: Readonly<Record<string, number>>
-  readonly oldest: string | null
-  readonly callbacks: number
-}
-
-/** The members of `videos.list` that are shown. */
-interface ShownJob {
-  readonly id: string
-  readonly status: string
-  readonly progress: number
-  readonly model: string
-  readonly provider: string
-  readonly createdAt: string
-  readonly cost: string | null
-  readonly error: unknown
-}
 
 const counts = (all: Readonly<Record<string, number>>): string =>
   Object.entries(all)
@@ -37,7 +17,7 @@ const stateMark = (status: string): Html =>
 
 /** Lists the newest videos, and what is due. */
 export async function jobs({ context }: Visit): Promise<Content> {
-  const { running, due, leased, oldest, callbacks } = await run<JobsState>(context, 'jobs.status')
+  const { running, due, leased, oldest, callbacks } = await run<ShownCounts>(context, 'jobs.status')
   const videos = await run<readonly ShownJob[]>(context, 'videos.list', { limit: VIDEOS })
   return {
     title: 'Jobs',
@@ -52,7 +32,7 @@ export async function jobs({ context }: Visit): Promise<Content> {
 ${table(
   'videos',
   'Newest videos',
-  ['Created (UTC)', 'Job', 'State', 'Progress', 'Model', 'Provider', 'Cost'],
+  'Created (UTC), Job, State, Progress, Model, Provider, Cost',
   videos.map(one => [
     time(one.createdAt),
     html`<a href="/ui/jobs/${encodeURIComponent(one.id)}">${one.id}</a>`,
@@ -67,20 +47,9 @@ ${table(
   }
 }
 
-/** One delivery of a callback. */
-interface Delivery {
-  readonly event: string
-  readonly type: string
-  readonly attempt: number
-  readonly state: string
-  readonly status: number | null
-  readonly error: string | null
-  readonly triedAt: string | null
-}
-
 /** Shows the callbacks of one job, each with a link that delivers it again. */
 export async function job({ id, context }: Visit): Promise<Content> {
-  const deliveries = await run<readonly Delivery[]>(context, 'jobs.events', { id })
+  const deliveries = await run<readonly ShownDelivery[]>(context, 'jobs.events', { id })
   return {
     title: `Job ${id}`,
     body: html`<p><a href="/ui/jobs">All jobs</a></p>
@@ -88,7 +57,7 @@ export async function job({ id, context }: Visit): Promise<Content> {
 ${table(
   'deliveries',
   'Callbacks',
-  ['Event', 'Type', 'Attempt', 'State', 'Status', 'Error', 'Tried (UTC)', 'Change'],
+  'Event, Type, Attempt, State, Status, Error, Tried (UTC), Change',
   deliveries.map(one => [
     html`<code>${one.event}</code>`,
     one.type,

@@ -114,7 +114,7 @@ function providers(health: readonly ProviderHealth[]): Html {
   return html`${table(
     'providers',
     'Providers',
-    ['Provider', 'State', 'Credentials', 'Offers', 'Circuits that are not closed'],
+    'Provider, State, Credentials, Offers, Circuits that are not closed',
     shown.map(({ id, status, credentials, offers, broken }) => [
       id,
       mark(KIND[status], status),
@@ -134,7 +134,7 @@ async function failures(rows: readonly RequestRow[], context: AdminContext): Pro
   return table(
     'failures',
     'Last failures',
-    ['Time (UTC)', 'Status', 'Error', 'Model', 'Provider', 'Key', 'Took'],
+    'Time (UTC), Status, Error, Model, Provider, Key, Took',
     failed.map(({ id, at, status, outcome, errorCode, requestedModel, provider, keyId, durationMs }) => [
       html`<a id="failure-${id}" href="/ui/requests/${encodeURIComponent(id)}">${time(at)}</a>`,
       mark('bad', status),

@@ -85,20 +85,7 @@ const rowTable = (rows: readonly ShownRequest[], names: ReadonlyMap<string, stri
   table(
     'requests',
     'Requests',
-    [
-      'Time (UTC)',
-      'Status',
-      'Model',
-      'Provider',
-      'First token',
-      'Took',
-      'Tokens',
-      'Cost',
-      'Error',
-      'Project',
-      'Key',
-      'End user',
-    ],
+    'Time (UTC), Status, Model, Provider, First token, Took, Tokens, Cost, Error, Project, Key, End user',
     rows.map(row => [
       html`<a id="r-${row.id}" href="/ui/requests/${encodeURIComponent(row.id)}">${time(row.at)}</a>`,
       statusMark(row),
@@ -163,18 +150,7 @@ const attemptTable = (attempts: readonly AttemptRecord[]): Html =>
   table(
     'attempts',
     'Attempts',
-    [
-      '#',
-      'Provider',
-      'Model',
-      'Status',
-      'Started at',
-      'Connect',
-      'First token',
-      'Took',
-      'Credential',
-      'Why the next was tried',
-    ],
+    '#, Provider, Model, Status, Started at, Connect, First token, Took, Credential, Why the next was tried',
     attempts.map((one, index) => [
       index + 1,
       one.provider,

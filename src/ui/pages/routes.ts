@@ -58,7 +58,7 @@ const show = ({ model, reason, choice, candidates, excluded }: ExplainedRoute): 
 ${table(
   'candidates',
   'Candidates',
-  ['#', 'Offer', 'USD/M', 'Priority', 'Requests', 'Uptime %', 'Tokens/s', 'First token', 'Circuit'],
+  '#, Offer, USD/M, Priority, Requests, Uptime %, Tokens/s, First token, Circuit',
   candidates.map(measurements),
 )}
 <h2>Scores</h2>
@@ -66,7 +66,7 @@ ${table(
 ${table(
   'scores',
   'Scores',
-  ['#', 'Offer', 'Price', 'Uptime', 'Throughput', 'Latency', 'Cache', 'Base', 'Priority', 'Penalty', 'Score'],
+  '#, Offer, Price, Uptime, Throughput, Latency, Cache, Base, Priority, Penalty, Score',
   candidates.map(scores),
 )}
 ${
@@ -75,7 +75,7 @@ ${
 ${table(
   'excluded',
   'Left out',
-  ['Offer', 'Because'],
+  'Offer, Because',
   excluded.map(one => [one.offer, one.reason]),
 )}`
 }`
