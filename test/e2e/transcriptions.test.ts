@@ -248,6 +248,13 @@ t.test('a request that is wrong is refused before any provider', async t => {
   const text = await gateway.post('/v1/audio/transcriptions', 'x', { 'content-type': 'text/plain' })
   t.equal(text.status, 415)
   t.equal(provider.got.length, before)
+  const messageOf = async (fields: Record<string, string>) =>
+    ((await (await send(fields)).json()) as { error: Tree }).error.message
+  t.match(
+    await messageOf({ model: 'plain', response_format: 'srt' }),
+    /supports timestamps\. Ask for "json" or "text"\.$/,
+  )
+  t.match(await messageOf({ model: 'plain' }), /a file of so many bytes\. It takes at most \d+\.$/)
 })
 
 t.test('the demo says how large the file is, for nothing', async t => {

@@ -41,6 +41,7 @@ const requirements = (name: Name): readonly Requirement<TranscriptionRequest>[] 
     {
       param: 'response_format',
       what: 'timestamps',
+      advice: 'Ask for "json" or "text".',
       needed: needsTimes,
       met: isTimed,
     },
@@ -48,7 +49,7 @@ const requirements = (name: Name): readonly Requirement<TranscriptionRequest>[] 
     supports('diarize', SPEAKERS, 'diarization', ({ diarize }) => diarize),
     {
       param: 'file',
-      what: 'so large a file',
+      what: 'a file of so many bytes',
       code: 'request_too_large',
       status: 413,
       needed: ({ file }) => file !== undefined,
