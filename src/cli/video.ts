@@ -32,6 +32,8 @@ export function addVideo(program: Command, open: Open): void {
     .action(async (prompt: string, options: VideoOptions, command: Command) => {
       const session = open(command)
       const { model, size, seconds } = options
+      // Its progress is read there: without the listener, nothing is made that would be paid.
+      await session.admin.command('status')
       const answer = await post('video', '/v1/videos', { body: { model, prompt, size, seconds } }, options, session)
       const { id } = JSON.parse(await readText(answer)) as { id: string }
       const done = await ended(id, session)

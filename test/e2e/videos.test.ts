@@ -445,3 +445,14 @@ t.test('gatewayctl writes the video that it has asked for, with a session or a k
   t.match(await video('no/such/a.mp4'), { code: 1, said: /^cannot write no\/such\/a\.mp4: ENOENT$/m })
   t.equal(await newest(), before, 'no video is paid for that nobody gets')
 })
+
+t.test('gatewayctl asks for no video whose progress it cannot read', async t => {
+  const before = await gateway.get('/v1/videos?limit=100').then(listed => listed.text())
+  const args = ['video', 'a cat', '--model', 'film', '--url', gateway.url, '--admin', 'http://127.0.0.1:1']
+  const bin = join(import.meta.dirname, '../../bin/gatewayctl.js')
+  const env = { GATEWAY_API_KEY: gateway.key, GATEWAY_ADMIN_TOKEN: 'x' }
+  const ctl = new Child(bin, args, { cwd: t.testdir({}), env, stdio: ['ignore', 'pipe', 'pipe'] })
+  t.equal(await ctl.exited, 1)
+  t.match(ctl.stderr, /^cannot reach the gateway at http:\/\/127\.0\.0\.1:1; /)
+  t.equal(await gateway.get('/v1/videos?limit=100').then(listed => listed.text()), before)
+})
