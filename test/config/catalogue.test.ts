@@ -373,6 +373,9 @@ t.test('no parameter is sent to a model that refuses it', async t => {
     'zai/glm-5.2': ['stop', 'tool_choice'],
     'moonshot/kimi-k2.7-code': ['tool_choice'],
     'moonshot/kimi-k2-thinking': ['tool_choice'],
+    'openai/gpt-image-2.5-flare': ['input_fidelity'],
+    'openai/gpt-image-2.5-sunburst': ['input_fidelity'],
+    'openai/gpt-image-2': ['input_fidelity'],
   }
   for (const [name, refused] of Object.entries(rows)) {
     const { parameters } = planned(name)[0]!.mapping
