@@ -1,5 +1,5 @@
 /** An entry of the catalogue in the form of docs/contract.md#catalogue. */
-import { isFree, offerOf } from '../core/offer.ts'
+import { isFree, offerOf, serves } from '../core/offer.ts'
 import type { Capability } from '../core/provider-settings.ts'
 import { type Schema, s } from '../core/schema.ts'
 import type { Mapping, Model } from '../core/translator.ts'
@@ -136,8 +136,9 @@ function parametersOf(mappings: readonly Mapping[]): string[] {
 
 function offeredBy({ model, supports, maxN, serviceTiers, wires }: Mapping): readonly string[] {
   if (model.output.includes('embedding')) return ofVectors
-  const media = [...wires.keys()].flatMap(name => optionalOf(bodies[name] ?? s.object({})))
-  if (media.length > 0 && !wires.has('chat')) return media
+  const served = [...wires.keys()].filter(op => serves(model, op))
+  const media = served.flatMap(op => optionalOf(bodies[op] ?? s.object({})))
+  if (served.length > 0 && !served.includes('chat')) return media
   const offered: string[] = [...base, ...media]
   for (const [capability, more] of Object.entries(byCapability)) {
     if (supports.has(capability as Capability)) offered.push(...more)

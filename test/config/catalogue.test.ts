@@ -14,6 +14,7 @@ import type { ChatRequest } from '../../src/core/chat-request.ts'
 import { isOver } from '../../src/core/offer.ts'
 import type { Mapping, Model, Translator } from '../../src/core/translator.ts'
 import type { Axis } from '../../src/core/usage.ts'
+import { entryOf } from '../../src/endpoints/model-entry.ts'
 import { models as listing } from '../../src/endpoints/models.ts'
 import { applyQuirks } from '../../src/filters/translate/quirks.ts'
 import type { Json } from '../../src/json/json.ts'
@@ -382,6 +383,34 @@ t.test('no parameter is sent to a model that refuses it', async t => {
     t.strictSame(
       refused.filter(parameter => parameters?.has(parameter) !== false),
       [],
+      name,
+    )
+  }
+})
+
+t.test('the listing names no parameter of operations that only other models of a provider serve', async t => {
+  const rows: Record<string, [has: string[], lacks: string[]]> = {
+    'gpt-image-2': [
+      ['size', 'quality', 'mask', 'output_format'],
+      ['input_fidelity', 'max_tokens'],
+    ],
+    'tts-1': [
+      ['voice', 'speed'],
+      ['size', 'max_tokens'],
+    ],
+    'whisper-1': [
+      ['language', 'timestamp_granularities'],
+      ['voice', 'max_tokens'],
+    ],
+    'rerank-v3.5': [['top_n'], ['max_tokens']],
+    'omni-moderation-latest': [[], ['max_tokens', 'size']],
+  }
+  for (const [name, [has, lacks]] of Object.entries(rows)) {
+    const model = catalog.models.get(name)!
+    const listed = entryOf(model, name, model.mappings, undefined).supported_parameters as string[]
+    t.strictSame(
+      [...has, ...lacks].filter(parameter => listed.includes(parameter)),
+      has,
       name,
     )
   }
