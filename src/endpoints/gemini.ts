@@ -41,13 +41,18 @@ const catalogue: readonly Endpoint[] = [
   { ...local, path: '/v1beta/models/{+model}', serve: async ex => modelReply(ex, ex.http.params.model!) },
 ]
 
+const calls = METHODS.map(({ call }) => call).join(', ')
+
 /** Any other path: clients of this wire read errors only in its own form. */
 const nothing = (method: Method, path: string): Endpoint => ({
   ...local,
   method,
   path,
   open: true,
-  serve: () => Promise.reject(errors.notFound(`${method} is not served at this path.`)),
+  serve({ http: { params } }) {
+    const asked = path.replace('{+path}', () => params.path!).slice(0, 200)
+    return Promise.reject(errors.notFound(`There is no ${method} ${asked}. The methods of models are ${calls}.`))
+  },
 })
 
 /** Generation, token counts, embeddings and the catalogue; other paths get a 404 in Google's form. */

@@ -167,10 +167,14 @@ t.test('refusals are in the form of this wire, whatever was wrong', async t => {
     ['/v1beta/models', body, { code: 404, status: 'NOT_FOUND' }],
     ['/v1beta/corpora/a/b', body, { code: 404, status: 'NOT_FOUND' }],
   ]
+  const methods = 'generateContent, streamGenerateContent, countTokens, embedContent, batchEmbedContents'
   for (const [path, sent, error, field] of wrong) {
     const response = await gateway.post(path, sent)
     const refusal = (await response.json()) as Refusal
     t.match(refusal, { error: { ...error, message: /./ } }, `${path} ${JSON.stringify(sent)}`)
+    if (error.status === 'NOT_FOUND' && !path.includes('nope')) {
+      t.equal(refusal.error.message, `There is no POST ${path}. The methods of models are ${methods}.`)
+    }
     t.equal(response.status, error.code)
     const violations = refusal.error.details?.flatMap(({ fieldViolations }) => (fieldViolations as Json[]) ?? [])
     if (field) t.equal(violations?.[0]?.field, field, field)
