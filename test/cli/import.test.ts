@@ -925,6 +925,24 @@ t.test('the budget of a user is no limit of keys in teams, and teams of one name
   )
 })
 
+t.test('the report says of each key whose team or user is not known', async t => {
+  const report = new Report()
+  const keys = [
+    keyOf('sk-known', { team_id: 't-1', user_id: 'u-1' }),
+    keyOf('sk-unknown', { team_id: 't-2', user_id: 'u-2', models: [] }),
+  ]
+  convertKeys({ keys, teams: [{ team_id: 't-1' }], users: [{ user_id: 'u-1' }] }, report, [])
+  t.match(
+    report.lines({ keys }, true).filter(({ key }) => /team_id|user_id/.test(key)),
+    [
+      { fate: 'carried' },
+      { fate: 'carried' },
+      { fate: 'changed', note: /limits and models of the team are not in/ },
+      { fate: 'changed', note: /limits and models of the user are not in/ },
+    ],
+  )
+})
+
 t.test('the report about keys has no line for a field that is empty', async t => {
   const keys = [keyOf('0'.repeat(64), { models: [], blocked: null, metadata: { note: 'x', tags: [] }, team_id: null })]
   const dir = t.testdir({ 'keys.json': JSON.stringify(keys) })

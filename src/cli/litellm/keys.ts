@@ -127,6 +127,7 @@ function convertKey(written: Section, at: string, report: Report, aliases: Alias
   note(['token'], 'carried', 'the same key goes on working')
   note(['key_name', 'key_alias'], 'carried', 'the name of the key')
   note(['team_id', 'team_alias'], 'carried', 'the project')
+  if (!team) note(['team_id'], 'changed', 'the project; limits and models of the team are not in this export')
   note(['organization_id', 'org_id'], 'carried', 'the organization')
   note(['spend'], 'carried', 'counts toward its limits')
   note(['blocked'], 'carried', 'a blocked key is revoked')
@@ -147,6 +148,7 @@ function convertKey(written: Section, at: string, report: Report, aliases: Alias
   const member = memberOf(key)
   if (member === undefined) note(['user_id', 'user_email'], 'lost', 'the operator owns it')
   else note(['user_id', 'user_email'], 'carried', 'a member')
+  if (member && !user) note(['user_id'], 'changed', 'a member; limits and models of the user are not in this export')
   const args = {
     hash,
     name,
@@ -182,7 +184,6 @@ function joined(key: Section, team: Section = {}, user: Section = {}): Section {
     organization_id: key.organization_id ?? key.org_id ?? team.organization_id,
     user_email: key.user_email ?? user.user_email,
     models: isOwn || others.length === 0 ? own : others,
-    isTeamKnown: Object.keys(team).length > 0,
   }
 }
 
@@ -256,14 +257,12 @@ function ratesOf(key: Section, at: string, report: Report): Section {
   return rates
 }
 
-function modelsOf({ models, isTeamKnown }: Section, at: string, report: Report): readonly string[] | undefined {
+function modelsOf({ models }: Section, at: string, report: Report): readonly string[] | undefined {
   const named = listOf(models)
     .filter((one): one is string => textOf(one) !== undefined)
     .map(plainName)
   if (named.length === 0 || named.some(one => ALL_MODELS.includes(one))) {
-    if (named.includes('all-team-models') && !isTeamKnown)
-      report.changed(`${at}.models`, 'all models: those of its team are not known')
-    else report.carried(`${at}.models`, 'all models')
+    report.carried(`${at}.models`, 'all models, or those of its team')
     return undefined
   }
   report.carried(`${at}.models`, 'a rule allow_models')
