@@ -224,8 +224,17 @@ async function leave(
   const closed = new Promise(resolve => sent.on('close', resolve))
   sent.end(JSON.stringify(body))
   await moment(said)
+  const open = await connections()
   sent.destroy()
   await closed
+  // The gateway learns of it a moment later.
+  while ((await connections()) >= open) await new Promise(resolve => setTimeout(resolve, 5))
+}
+
+/** Open connections of the public listener. */
+async function connections(): Promise<number> {
+  const metrics = await (await gateway.admin('GET', '/metrics')).text()
+  return Number(/^gateway_connections (\d+)$/m.exec(metrics)![1])
 }
 
 t.test('a caller that leaves early pays for what the provider has done', async t => {
