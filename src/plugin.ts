@@ -62,6 +62,7 @@ export { type Bounds, CALL_BOUNDS, Count, MAX_LEVELS, Shape } from './json/shape
 export { weigh } from './json/size.ts'
 export { textKey, valueKey } from './json/text-key.ts'
 export { errors, GatewayError } from './lib/error.ts'
+export { perObject } from './lib/per-object.ts'
 export { urlOf } from './lib/url.ts'
 export { wavHead } from './lib/wav.ts'
 export { aspectOf, imageClassOf, imageSizeOf, nearestAspect } from './media/image.ts'

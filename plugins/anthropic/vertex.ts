@@ -7,6 +7,7 @@ import {
   type Mapping,
   objectIn,
   pathSegment,
+  perObject,
   type Target,
   type WireRequest,
 } from '../../src/plugin.ts'
@@ -79,17 +80,8 @@ function atVertex({ body, ...rest }: WireRequest, stream: boolean): WireRequest 
 const pathOf = (id: string, stream: boolean): string =>
   `/publishers/anthropic/models/${pathSegment(id).replaceAll('%40', '@')}:${stream ? 'streamRawPredict' : 'rawPredict'}`
 
-const copies = new WeakMap<Mapping, Mapping>()
-
 /** The surface accepts neither `output_config.format` nor strict tools: answers by schema arrive as a tool's input. */
-function withoutStructuredOutputs(mapping: Mapping): Mapping {
-  if (!mapping.supports.has('structured_outputs')) return mapping
-  let copy = copies.get(mapping)
-  if (!copy) {
-    const supports = new Set(mapping.supports)
-    supports.delete('structured_outputs')
-    copy = { ...mapping, supports }
-    copies.set(mapping, copy)
-  }
-  return copy
-}
+const withoutStructuredOutputs = perObject((mapping: Mapping): Mapping => {
+  const supports = new Set(mapping.supports)
+  return supports.delete('structured_outputs') ? { ...mapping, supports } : mapping
+})

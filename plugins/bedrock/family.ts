@@ -1,5 +1,5 @@
 /** The maker of a model, by its id: each maker has rules of its own on this wire. */
-import type { Mapping } from '../../src/plugin.ts'
+import { type Mapping, perObject } from '../../src/plugin.ts'
 
 /** Describes what the models of one maker accept. */
 export interface Family {
@@ -32,23 +32,8 @@ const SHOWS_RESULTS = /anthropic\.|^claude-|amazon\.nova|^nova-|llama-?4/
 /** "This model doesn't support tool use in streaming mode." */
 const NEVER_STREAMS_TOOLS = /meta\.|^llama/
 
-const families = new WeakMap<Mapping, Family>()
-
-/**
- * Finds the family by the provider's model id. An inference profile hides that id, so the canonical id decides. Cached
- * per mapping.
- */
-export function familyOf(mapping: Mapping): Family {
-  let family = families.get(mapping)
-  if (!family) {
-    family = read(mapping)
-    families.set(mapping, family)
-  }
-  return family
-}
-
-/** The id of an operator's inference profile does not identify the maker; the canonical model does. */
-function read({ externalId, model }: Mapping): Family {
+/** Finds the family by the provider's model id. An inference profile hides that id, so the canonical id decides. */
+export const familyOf = perObject(({ externalId, model }: Mapping): Family => {
   const id = externalId.includes(':application-inference-profile/') ? model.id : externalId
   return {
     maker: MAKERS.find(([, pattern]) => pattern.test(id))?.[0] ?? 'other',
@@ -58,4 +43,4 @@ function read({ externalId, model }: Mapping): Family {
     showsResults: SHOWS_RESULTS.test(id),
     streamsTools: !NEVER_STREAMS_TOOLS.test(id),
   }
-}
+})

@@ -1,4 +1,5 @@
 /** Reads facts of an offer that several places need: its names, its provider's state, and whether it is free. */
+import { perObject } from '../lib/per-object.ts'
 import { meansAny } from '../limits/names.ts'
 import type { Catalog } from './catalog.ts'
 import type { Op } from './ops.ts'
@@ -30,20 +31,11 @@ export function labelsOfReplay(replayed: OfferLabels, { providers, models }: Cat
   return { provider: provider.id, model: models.has(replayed.model) ? replayed.model : OPEN_SERIES }
 }
 
-/** Every name that a request can ask for this offer by. */
-const names = new WeakMap<Mapping, readonly string[]>()
-
 /** All names by which a request may mean a mapping: id and aliases, bare and behind the provider. */
-export function namesOf(mapping: Mapping): readonly string[] {
-  let known = names.get(mapping)
-  if (!known) {
-    const { model, provider, externalId } = mapping
-    const bare = [model.id, ...model.aliases]
-    known = [...bare, ...[...bare, externalId].map(name => `${provider.id}/${name}`)]
-    names.set(mapping, known)
-  }
-  return known
-}
+export const namesOf = perObject(({ model, provider, externalId }: Mapping): readonly string[] => {
+  const bare = [model.id, ...model.aliases]
+  return [...bare, ...[...bare, externalId].map(name => `${provider.id}/${name}`)]
+})
 
 /** Whether a credential may be used for a mapping. */
 export const isFor = (mapping: Mapping, credential: Credential | undefined): boolean =>

@@ -1,6 +1,7 @@
 /** Listings of the catalogue as JSON, each made once. */
 import type { Catalog } from '../core/catalog.ts'
 import type { Mapping } from '../core/translator.ts'
+import { perObject } from '../lib/per-object.ts'
 import { scheduler } from '../limits/scheduler.ts'
 import type { View } from './model-view.ts'
 
@@ -11,7 +12,7 @@ interface Listings {
   readonly made: Map<string, Buffer | Promise<Buffer>>
 }
 
-const listings = new WeakMap<object, WeakMap<Catalog, Listings>>()
+const listingsOf = perObject((_: object) => new WeakMap<Catalog, Listings>())
 
 /** Bytes of all listings: each session may have its own view. Beyond them the oldest are dropped. */
 const MAX_LISTINGS_BYTES = 64 * 1024 * 1024
@@ -42,11 +43,7 @@ export function listing(
   day: string,
   make: () => object,
 ): Buffer | Promise<Buffer> {
-  let byCatalog = listings.get(audience)
-  if (!byCatalog) {
-    byCatalog = new WeakMap()
-    listings.set(audience, byCatalog)
-  }
+  const byCatalog = listingsOf(audience)
   const found = [...(catalog.open?.values() ?? [])].map(({ listed }) => listed)
   let known = byCatalog.get(catalog)
   if (known?.day !== day || found.some((listed, at) => listed !== known!.found[at])) {

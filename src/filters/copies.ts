@@ -11,6 +11,7 @@ import type { Route } from '../core/snapshot.ts'
 import { isObject } from '../json/json.ts'
 import { Form, Upload } from '../lib/body.ts'
 import { errors } from '../lib/error.ts'
+import { perObject } from '../lib/per-object.ts'
 import { meters } from '../metering/meter.ts'
 import { isCopy, markCopy } from './copy.ts'
 
@@ -168,13 +169,5 @@ const nowhere: Sink = {
   destroy: () => undefined,
 }
 
-const copiesByServices = new WeakMap<Services, Copies>()
 /** The copies of a process; they outlive reloads. */
-export function copiesOf(services: Services): Copies {
-  let copies = copiesByServices.get(services)
-  if (!copies) {
-    copies = new Copies(services)
-    copiesByServices.set(services, copies)
-  }
-  return copies
-}
+export const copiesOf = perObject((services: Services) => new Copies(services))

@@ -1,4 +1,5 @@
 /** Names as rules and lists of models write them: one or several, each perhaps with `*`. */
+import { perObject } from '../lib/per-object.ts'
 
 /** The value as a list. */
 export const listOf = <T>(value: T | readonly T[]): readonly T[] => (Array.isArray(value) ? value : [value as T])
@@ -10,19 +11,14 @@ export function matcher(written: string | readonly string[] | undefined): ((name
   return name => patterns.some(pieces => fitsPieces(pieces, name))
 }
 
-const tests = new WeakMap<readonly string[], (name: string) => boolean>()
+const testOf = perObject((list: readonly string[]) => {
+  const exact = new Set(list)
+  const fits = matcher(list.filter(name => name.includes('*')))!
+  return (name: string) => exact.has(name) || fits(name)
+})
 
 /** Whether a list, compiled once, means one of `names`. A list may have a thousand names, and the catalogue as many offers. */
-export function meansAny(list: readonly string[], names: readonly string[]): boolean {
-  let test = tests.get(list)
-  if (!test) {
-    const exact = new Set(list)
-    const fits = matcher(list.filter(name => name.includes('*')))!
-    test = name => exact.has(name) || fits(name)
-    tests.set(list, test)
-  }
-  return names.some(test)
-}
+export const meansAny = (list: readonly string[], names: readonly string[]): boolean => names.some(testOf(list))
 
 /** Whether a name has these pieces in order, the first at its begin and the last at its end. */
 function fitsPieces(pieces: readonly string[], name: string): boolean {

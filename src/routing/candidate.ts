@@ -4,6 +4,7 @@ import type { Price } from '../core/money.ts'
 import { seriesOf } from '../core/offer.ts'
 import { type Credential, REGION } from '../core/provider-settings.ts'
 import type { Mapping, Target } from '../core/translator.ts'
+import { perObject } from '../lib/per-object.ts'
 
 /** One mapping and region: the unit that is scored, and that circuits, measurements and affinity name by `key`. */
 export interface Candidate {
@@ -28,19 +29,12 @@ interface Rates {
   readonly cached: number | undefined
 }
 
-const candidatesByMapping = new WeakMap<Mapping, readonly Candidate[]>()
-
 /** One for each region, or the only one. The same objects on every call. */
-export function candidatesOf(mapping: Mapping): readonly Candidate[] {
-  let known = candidatesByMapping.get(mapping)
-  if (!known) {
-    const { baseUrl } = mapping.provider
-    const regions = baseUrl.includes(REGION) ? mapping.regions : [undefined]
-    known = regions.map(region => candidateIn(mapping, region))
-    candidatesByMapping.set(mapping, known)
-  }
-  return known
-}
+export const candidatesOf = perObject((mapping: Mapping): readonly Candidate[] => {
+  const { baseUrl } = mapping.provider
+  const regions = baseUrl.includes(REGION) ? mapping.regions : [undefined]
+  return regions.map(region => candidateIn(mapping, region))
+})
 
 /** A target with the candidate that it belongs to. */
 export interface CandidateTarget {
@@ -54,21 +48,14 @@ export interface CandidateTarget {
   readonly polls: string | undefined
 }
 
-const candidateTargets = new WeakMap<Target, CandidateTarget>()
-
 /** Returns the same object on every call. */
-export function candidateTargetOf(target: Target): CandidateTarget {
-  let known = candidateTargets.get(target)
-  if (!known) {
-    const all = candidatesOf(target.mapping)
-    const candidate = all.length === 1 ? all[0]! : all.find(({ region }) => region === target.region)!
-    const key = credentialKeyOf(candidate, target.credential)
-    const account = accountKeyOf(target.mapping, target.credential)
-    known = { candidate, target, key, account, polls: target.translator.job && pollKeyOf(target) }
-    candidateTargets.set(target, known)
-  }
-  return known
-}
+export const candidateTargetOf = perObject((target: Target): CandidateTarget => {
+  const all = candidatesOf(target.mapping)
+  const candidate = all.length === 1 ? all[0]! : all.find(({ region }) => region === target.region)!
+  const key = credentialKeyOf(candidate, target.credential)
+  const account = accountKeyOf(target.mapping, target.credential)
+  return { candidate, target, key, account, polls: target.translator.job && pollKeyOf(target) }
+})
 
 /** The circuit of a credential at a candidate. */
 export const credentialKeyOf = ({ key }: Candidate, credential: Pick<Credential, 'id'> | undefined): string =>

@@ -1,5 +1,6 @@
 /** Checks conditions on callers, for virtual models and rules (docs/virtual-models.md). */
 import type { CallerCondition, Catalog } from '../core/catalog.ts'
+import { perObject } from '../lib/per-object.ts'
 import type { RoutingQuery } from './query.ts'
 
 /** Whether a request meets a condition on its caller. Without a caller only its tags may. */
@@ -22,17 +23,10 @@ export function hasTags(wanted: NonNullable<CallerCondition['tags']>, given: Rou
   })
 }
 
-const readers = new WeakMap<Catalog, boolean>()
-
 /** Whether keys or tags decide which models requests of one project go to. */
-export function splitsProjects(catalog: Catalog): boolean {
-  let known = readers.get(catalog)
-  if (known === undefined) {
-    const conditions = [...(catalog.virtual?.values() ?? [])].flatMap(({ use }) => use.map(({ when }) => when ?? {}))
-    known = [...conditions, ...(catalog.rules ?? []).map(({ match }) => match)].some(
-      ({ keys, tags }) => keys !== undefined || tags !== undefined,
-    )
-    readers.set(catalog, known)
-  }
-  return known
-}
+export const splitsProjects = perObject(({ virtual, rules = [] }: Catalog): boolean => {
+  const conditions = [...(virtual?.values() ?? [])].flatMap(({ use }) => use.map(({ when }) => when ?? {}))
+  return [...conditions, ...rules.map(({ match }) => match)].some(
+    ({ keys, tags }) => keys !== undefined || tags !== undefined,
+  )
+})

@@ -1,5 +1,6 @@
 /** Shares requests out among several credentials of one provider: by weight, and by how many each serves now. */
 import type { Credential } from '../core/provider-settings.ts'
+import { perObject } from '../lib/per-object.ts'
 import type { CandidateTarget } from './candidate.ts'
 
 /** Tolerance for rounding in sums of shares. */
@@ -14,16 +15,7 @@ class Load {
   turn = 0
 }
 
-const loads = new WeakMap<Credential, Load>()
-
-function loadOf(credential: Credential): Load {
-  let load = loads.get(credential)
-  if (!load) {
-    load = new Load()
-    loads.set(credential, load)
-  }
-  return load
-}
+const loadOf = perObject((_: Credential) => new Load())
 
 /** Counts a request that begins (1) or ends (-1), where its provider has several credentials. */
 export function countRunning({ target: { credential } }: CandidateTarget, change: 1 | -1): void {

@@ -1,5 +1,6 @@
 /** Which targets are tried last for now: those with an open circuit, and those that fell silent before any deadline. */
 import type { CircuitState, Circuits } from '../core/ports.ts'
+import { perObject } from '../lib/per-object.ts'
 
 /** So many wait for an offer, none was answered since the first of them began, and that one is overdue. */
 const MIN_WAITING_STREAMS = 5
@@ -71,14 +72,5 @@ export class OutlierDetector implements Pick<Circuits, 'state' | 'failing'> {
   }
 }
 
-const detectorByCircuits = new WeakMap<Circuits, OutlierDetector>()
-
 /** Returns the same detector on every call, so that filters of a new configuration know the running requests. */
-export function outlierDetectorOf(circuits: Circuits): OutlierDetector {
-  let known = detectorByCircuits.get(circuits)
-  if (!known) {
-    known = new OutlierDetector(circuits)
-    detectorByCircuits.set(circuits, known)
-  }
-  return known
-}
+export const outlierDetectorOf = perObject((circuits: Circuits) => new OutlierDetector(circuits))

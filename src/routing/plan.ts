@@ -4,6 +4,7 @@ import { isFor, isFree, isOffered, isOver, serves } from '../core/offer.ts'
 import type { Op } from '../core/ops.ts'
 import type { Mapping, Model, Target } from '../core/translator.ts'
 import { errors, GatewayError } from '../lib/error.ts'
+import { perObject } from '../lib/per-object.ts'
 import { candidatesOf } from './candidate.ts'
 import { admits, type Credentials, credentialsFor, isByok, type Payer, permitted, uncredentialed } from './policy.ts'
 import { preferred } from './preferences.ts'
@@ -178,15 +179,13 @@ function firstAble(query: RoutingQuery, options: PlanOptions): Model {
 }
 
 /** Mappings of each model by day. The catalogue itself never changes. */
-const mappingsByModel = new WeakMap<Model, Map<Op, { readonly day: number; readonly mappings: readonly Mapping[] }>>()
+const knownOffers = perObject(
+  (_: Model) => new Map<Op, { readonly day: number; readonly mappings: readonly Mapping[] }>(),
+)
 
 /** The mappings of a model that serve this operation on `day`, in configured order. */
 function offers(model: Model, op: Op, day: number): readonly Mapping[] {
-  let byOp = mappingsByModel.get(model)
-  if (!byOp) {
-    byOp = new Map()
-    mappingsByModel.set(model, byOp)
-  }
+  const byOp = knownOffers(model)
   let known = byOp.get(op)
   if (known?.day !== day) {
     known = { day, mappings: offersOn(model, op, dateOf(day)) }
@@ -237,20 +236,11 @@ function byPriorityAndPrice(a: Mapping, b: Mapping): number {
 const isIn = (region: string | undefined, credential: Target['credential']): boolean =>
   region === undefined || !credential?.regions || credential.regions.includes(region)
 
-const standingTargets = new WeakMap<Credentials, WeakMap<Mapping, Map<Op, readonly Target[]>>>()
+const standingTargets = perObject((_: Credentials) => perObject((_: Mapping) => new Map<Op, readonly Target[]>()))
 
 /** One target for each region and credential. */
 function targets(mapping: Mapping, op: Op, credentials: Credentials): readonly Target[] {
-  let byMapping = standingTargets.get(credentials)
-  if (!byMapping) {
-    byMapping = new WeakMap()
-    standingTargets.set(credentials, byMapping)
-  }
-  let byOp = byMapping.get(mapping)
-  if (!byOp) {
-    byOp = new Map()
-    byMapping.set(mapping, byOp)
-  }
+  const byOp = standingTargets(credentials)(mapping)
   let known = byOp.get(op)
   if (!known) {
     const { provider, price } = mapping

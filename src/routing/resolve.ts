@@ -4,6 +4,7 @@ import { offerOf } from '../core/offer.ts'
 import type { Mapping, Model, Provider } from '../core/translator.ts'
 import { errors, GatewayError } from '../lib/error.ts'
 import { anyOf, similar } from '../lib/nearest.ts'
+import { perObject } from '../lib/per-object.ts'
 import { admits, type Payer } from './policy.ts'
 
 const MAX_SUGGESTED_NAMES = 3
@@ -105,16 +106,12 @@ function isSeen(catalog: Catalog, name: string, caller: Caller): boolean {
   return (providers ?? [catalog.providers.get(pinned)]).some(one => !one || admits(one, caller))
 }
 
-const names = new WeakMap<Catalog, readonly string[]>()
 /** Every name without a provider. */
-function namesIn(catalog: Catalog): readonly string[] {
-  let known = names.get(catalog)
-  if (!known) {
-    known = [...catalog.models.keys(), ...catalog.aliases.keys(), ...(catalog.pinned?.keys() ?? [])]
-    names.set(catalog, known)
-  }
-  return known
-}
+const namesIn = perObject(({ models, aliases, pinned }: Catalog): readonly string[] => [
+  ...models.keys(),
+  ...aliases.keys(),
+  ...(pinned?.keys() ?? []),
+])
 
 const namesAt = ({ models, open }: Catalog, provider: Provider): readonly string[] => [
   ...[...models.values()]
@@ -127,19 +124,14 @@ const namesAt = ({ models, open }: Catalog, provider: Provider): readonly string
 const foundAs = ({ open = new Map<string, OpenModels>() }: Catalog, name: string): readonly Mapping[] =>
   [...open.values()].flatMap(({ listed }) => listed.filter(({ externalId }) => externalId === name))
 
-const byExternalId = new WeakMap<Catalog, Map<string, Mapping[]>>()
-function externals(catalog: Catalog): Map<string, Mapping[]> {
-  let index = byExternalId.get(catalog)
-  if (!index) {
-    index = new Map()
-    for (const model of catalog.models.values()) {
-      for (const mapping of model.mappings) {
-        const same = index.get(mapping.externalId)
-        if (same) same.push(mapping)
-        else index.set(mapping.externalId, [mapping])
-      }
+const externals = perObject((catalog: Catalog): Map<string, Mapping[]> => {
+  const index = new Map<string, Mapping[]>()
+  for (const model of catalog.models.values()) {
+    for (const mapping of model.mappings) {
+      const same = index.get(mapping.externalId)
+      if (same) same.push(mapping)
+      else index.set(mapping.externalId, [mapping])
     }
-    byExternalId.set(catalog, index)
   }
   return index
-}
+})

@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache'
 import type { RouteRule, VirtualModel } from '../core/catalog.ts'
 import type { Services } from '../core/ports.ts'
 import { GatewayError } from '../lib/error.ts'
+import { perObject } from '../lib/per-object.ts'
 import { upTo } from '../lib/up-to.ts'
 import { hasTags, isFrom } from './conditions.ts'
 import { withoutSuffix } from './preferences.ts'
@@ -92,7 +93,7 @@ export function virtualFor(query: Asking & Pick<RoutingQuery, 'request'>): Virtu
   return virtualOf(query.catalog, ruleFor(name, query)?.use ?? name)
 }
 
-const tables = new WeakMap<readonly RouteRule[], RuleTable>()
+const tableOf = perObject((rules: readonly RouteRule[]) => new RuleTable(rules))
 
 /** Counts a rule that moves or refuses a request; copies are counted as they begin. */
 export function countRule({ metrics }: Pick<Services, 'metrics'>, { name, use, deny }: RouteRule): void {
@@ -104,12 +105,7 @@ export function countRule({ metrics }: Pick<Services, 'metrics'>, { name, use, d
 export function ruleFor(name: string, query: Asking): RouteRule | undefined {
   const { rules } = query.catalog
   if (!rules || query.isCopy) return undefined
-  let table = tables.get(rules)
-  if (!table) {
-    table = new RuleTable(rules)
-    tables.set(rules, table)
-  }
-  return table.find(name, query)
+  return tableOf(rules).find(name, query)
 }
 
 /** Names that rules may mean: as written, the model's id, and both with its provider. */

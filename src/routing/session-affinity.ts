@@ -4,6 +4,7 @@ import type { ChatRequest } from '../core/chat-request.ts'
 import type { Headers } from '../core/http-request.ts'
 import type { Operation } from '../core/operation.ts'
 import type { Model } from '../core/translator.ts'
+import { perObject } from '../lib/per-object.ts'
 import type { RoutedRequest, RoutingQuery } from './query.ts'
 import type { Strategy } from './score.ts'
 
@@ -39,15 +40,11 @@ export function sessionKey(
   return `session ${principal?.projectId ?? ''} ${requestedId} ${short}`
 }
 
-const preferences = new WeakMap<Model, Map<Strategy, readonly [whole: string, streamed: string]>>()
+const preferencesOf = perObject((_: Model) => new Map<Strategy, readonly [whole: string, streamed: string]>())
 
 /** Models are preferred apart where other weights count. */
 export function preferenceKey(model: Model, strategy: Strategy, streaming: boolean): string {
-  let byStrategy = preferences.get(model)
-  if (!byStrategy) {
-    byStrategy = new Map()
-    preferences.set(model, byStrategy)
-  }
+  const byStrategy = preferencesOf(model)
   let keys = byStrategy.get(strategy)
   if (!keys) {
     keys = [`model ${model.id} ${strategy}`, `model ${model.id} ${strategy} streamed`]

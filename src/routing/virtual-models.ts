@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { Catalog, Preset, TargetCondition, VirtualModel, VirtualTarget } from '../core/catalog.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
+import { perObject } from '../lib/per-object.ts'
 import { isFrom } from './conditions.ts'
 import { combined } from './presets.ts'
 import type { RoutingQuery } from './query.ts'
@@ -25,23 +26,16 @@ interface Pattern {
   readonly end: string
 }
 
-const patterns = new WeakMap<object, readonly Pattern[]>()
-
 /** Ids with a `*`, the longest first. */
-function patternsOf(virtual: ReadonlyMap<string, VirtualModel>): readonly Pattern[] {
-  let found = patterns.get(virtual)
-  if (!found) {
-    found = [...virtual.values()]
-      .filter(({ id }) => id.includes('*'))
-      .sort((one, other) => other.id.length - one.id.length)
-      .map(model => {
-        const [start = '', end = ''] = model.id.split('*')
-        return { model, start, end }
-      })
-    patterns.set(virtual, found)
-  }
-  return found
-}
+const patternsOf = perObject((virtual: ReadonlyMap<string, VirtualModel>): readonly Pattern[] =>
+  [...virtual.values()]
+    .filter(({ id }) => id.includes('*'))
+    .sort((one, other) => other.id.length - one.id.length)
+    .map(model => {
+      const [start = '', end = ''] = model.id.split('*')
+      return { model, start, end }
+    }),
+)
 
 /** The virtual model of a name that fits a pattern: the rest of the name takes the place of `*` in its targets. */
 function patterned(

@@ -3,6 +3,7 @@ import type { Auth, Credential } from '../core/provider-settings.ts'
 import type { Provider, Target } from '../core/translator.ts'
 import type { WireRequest } from '../core/wire.ts'
 import type { Egress } from '../lib/egress.ts'
+import { perObject } from '../lib/per-object.ts'
 import { maskOf } from '../secrets/known.ts'
 import type { Mask } from '../secrets/mask.ts'
 import { findAwsKeys } from './auth/aws-default.ts'
@@ -38,16 +39,10 @@ const strategies: { [S in Auth['scheme']]: Strategy<S> } = {
 }
 
 /** Headers that every request to a provider carries, made once per provider. Nothing of the client's is among them. */
-const common = new WeakMap<Provider, readonly string[]>()
-function commonHeaders(provider: Provider): readonly string[] {
-  let headers = common.get(provider)
-  if (!headers) {
-    const own = { 'content-type': JSON_TYPE, 'accept-encoding': 'identity', 'user-agent': 'model-gateway' }
-    headers = Object.entries({ ...own, ...provider.headers }).flat()
-    common.set(provider, headers)
-  }
-  return headers
-}
+const commonHeaders = perObject((provider: Provider): readonly string[] => {
+  const own = { 'content-type': JSON_TYPE, 'accept-encoding': 'identity', 'user-agent': 'model-gateway' }
+  return Object.entries({ ...own, ...provider.headers }).flat()
+})
 
 /** Returns the headers of a request without a body. */
 function withoutContentType(provider: Provider): string[] {

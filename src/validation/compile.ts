@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto'
 import { createRequire } from 'node:module'
 import type { Ajv, ErrorObject, ValidateFunction } from 'ajv'
 import type { JsonSchema } from '../core/schema.ts'
+import { perObject } from '../lib/per-object.ts'
 import { createAjv, reach } from './ajv.ts'
 import { split } from './split.ts'
 
@@ -34,26 +35,15 @@ export function compileWith(compile: typeof compileNew): void {
   compileNew = compile
 }
 
-const known = new WeakMap<JsonSchema, Check>()
-
 /** The function of a schema, created once per schema object. Throws for an invalid schema. */
-export function compile(json: JsonSchema): Check {
-  let check = known.get(json)
-  if (!check) {
-    check = make(json)
-    known.set(json, check)
-  }
-  return check
-}
-
-function make(json: JsonSchema): Check {
+export const compile = perObject((json: JsonSchema): Check => {
   built ??= readBuilt()
   const prepared = built[keyOf(json)]
   if (!prepared) return compileNew(json)
   const module: { exports: unknown } = { exports: undefined }
   prepared(module, reach(load))
   return module.exports as Check
-}
+})
 
 function readBuilt(): Readonly<Record<string, Made>> {
   try {

@@ -6,6 +6,7 @@ import {
   type ImageRequest,
   nearestAspect,
   parseDataUrl,
+  perObject,
   type WireRequest,
 } from '../../../src/plugin.ts'
 
@@ -17,18 +18,15 @@ interface ImageData {
   pieces?: readonly Buffer[]
 }
 
-/** To read a large image takes tens of milliseconds, and its memory: requests that stand for one share it. */
-const read = new WeakMap<ImageInput, ImageData>()
-
-/** Addresses were fetched before: a wire that sends images as data has `inlineMedia`. */
-function dataOf(input: ImageInput): ImageData {
-  const known = read.get(input)
-  if (known) return known
+/**
+ * To read a large image takes tens of milliseconds, and its memory: requests that stand for one share it. Addresses were
+ * fetched before: a wire that sends images as data has `inlineMedia`.
+ */
+const dataOf = perObject((input: ImageInput): ImageData => {
   const data = parseDataUrl(input.url ?? '')
   if (!data) throw errors.internal(new Error('an image was not fetched'))
-  read.set(input, data)
   return data
-}
+})
 
 /** Without its type. */
 export const base64Of = (input: ImageInput): string => input.file?.base64() ?? dataOf(input).base64

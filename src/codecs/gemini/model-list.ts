@@ -1,5 +1,6 @@
 /** The catalogue in the form of Google's API. */
 import { errors } from '../../lib/error.ts'
+import { perObject } from '../../lib/per-object.ts'
 import type { CatalogEntry } from '../catalog-entry.ts'
 
 const DEFAULT_MODELS = 50
@@ -43,16 +44,14 @@ function methodsOf({ operations, architecture: { output_modalities: output } }: 
 }
 
 /** Built once per listing, which itself is built once per view. */
-const infos = new WeakMap<Buffer, readonly ModelInfo[]>()
+const infosOf = perObject((listing: Buffer): readonly ModelInfo[] => {
+  const { data } = JSON.parse(listing.toString('utf8')) as { data: CatalogEntry[] }
+  return data.map(modelInfo)
+})
 
 /** The page of `listing`, the catalogue as JSON, that `query` requests. Throws a 400 for an invalid size or token. */
 export function modelPage(listing: Buffer, query: URLSearchParams): object {
-  let all = infos.get(listing)
-  if (!all) {
-    const { data } = JSON.parse(listing.toString('utf8')) as { data: CatalogEntry[] }
-    all = data.map(modelInfo)
-    infos.set(listing, all)
-  }
+  const all = infosOf(listing)
   const size = sizeOf(query.get('pageSize') ?? query.get('page_size'))
   const start = placeOf(all, query.get('pageToken') ?? query.get('page_token'))
   const models = all.slice(start, start + size)

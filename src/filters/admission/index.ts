@@ -10,6 +10,7 @@ import type { Reply } from '../../core/reply.ts'
 import { type Infer, s } from '../../core/schema.ts'
 import { errors } from '../../lib/error.ts'
 import { Hysteresis } from '../../lib/hysteresis.ts'
+import { perObject } from '../../lib/per-object.ts'
 import { isCopy } from '../copy.ts'
 import { FairLimiter, type FairLimits, type Permit } from './fair-limiter.ts'
 
@@ -69,13 +70,9 @@ function isShedding(load: Load, late: Hysteresis, full: Hysteresis): boolean {
 }
 
 /** Limiters outlive reloads, so that running requests stay counted. */
-const limitersByServices = new WeakMap<Services, Map<string, FairLimiter>>()
+const limitersOf = perObject((_: Services) => new Map<string, FairLimiter>())
 function placesOf(services: Services, place: string, rules: FairLimits): FairLimiter {
-  let byPlace = limitersByServices.get(services)
-  if (!byPlace) {
-    byPlace = new Map()
-    limitersByServices.set(services, byPlace)
-  }
+  const byPlace = limitersOf(services)
   let places = byPlace.get(place)
   if (!places) {
     places = new FairLimiter(rules, services.metrics)

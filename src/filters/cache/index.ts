@@ -10,6 +10,7 @@ import { type Infer, s } from '../../core/schema.ts'
 import { jsonHash } from '../../json/lossless.ts'
 import { exceeds } from '../../json/size.ts'
 import { Upload } from '../../lib/body.ts'
+import { perObject } from '../../lib/per-object.ts'
 import { scheduler } from '../../limits/scheduler.ts'
 import { ownerOf } from '../../policy/owner.ts'
 import { splitsProjects } from '../../routing/conditions.ts'
@@ -67,17 +68,10 @@ export const cache: FilterFactory<Infer<typeof options>> = {
   },
 }
 
-const ownTimes = new WeakMap<Catalog, boolean>()
-
 /** Whether a virtual model sets how long answers are kept. */
-function hasOwnTimes(catalog: Catalog): boolean {
-  let known = ownTimes.get(catalog)
-  if (known === undefined) {
-    known = [...(catalog.virtual?.values() ?? [])].some(({ cacheMs }) => cacheMs !== undefined)
-    ownTimes.set(catalog, known)
-  }
-  return known
-}
+const hasOwnTimes = perObject(({ virtual }: Catalog): boolean =>
+  [...(virtual?.values() ?? [])].some(({ cacheMs }) => cacheMs !== undefined),
+)
 
 /**
  * Tenant, configuration and everything that the answer may depend on. `stream` is left out: the events of an answer

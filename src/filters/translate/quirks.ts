@@ -4,6 +4,7 @@ import type { Quirks } from '../../core/provider-settings.ts'
 import type { Provider } from '../../core/translator.ts'
 import type { Json } from '../../json/json.ts'
 import { errors, type GatewayError } from '../../lib/error.ts'
+import { perObject } from '../../lib/per-object.ts'
 
 /** Bounds of all quirks for one request: characters added, and objects visited. */
 const MAX_ADDED_CHARACTERS = 1024 * 1024
@@ -27,15 +28,7 @@ export function applyQuirks(provider: Provider, body: Json): void {
   for (const { segments, change } of steps) run.visit(body, segments, 0, change)
 }
 
-const compiled = new WeakMap<Provider, readonly QuirkStep[]>()
-function stepsOf(provider: Provider): readonly QuirkStep[] {
-  let steps = compiled.get(provider)
-  if (!steps) {
-    steps = compile(provider.quirks)
-    compiled.set(provider, steps)
-  }
-  return steps
-}
+const stepsOf = perObject(({ quirks }: Provider): readonly QuirkStep[] => compile(quirks))
 
 function compile(quirks: Quirks): QuirkStep[] {
   const at = (path: string, changeOf: (key: string) => Change): QuirkStep => {

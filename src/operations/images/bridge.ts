@@ -7,6 +7,7 @@ import type { FanOut, Target, Translator } from '../../core/translator.ts'
 import { applyReport, textSize, type Usage } from '../../core/usage.ts'
 import type { Decoder, Frame } from '../../core/wire.ts'
 import { errors } from '../../lib/error.ts'
+import { perObject } from '../../lib/per-object.ts'
 import { parseDataUrl, sniffImage, textOf } from '../../wire/wire.ts'
 import { commonTier, type FoundImage, ImagesDecoder, imageFanOut } from './decoder.ts'
 import { type GeneratedImages, type ImageEditRequest, type ImageInput, type ImageRequest, levelOf } from './request.ts'
@@ -201,14 +202,9 @@ function refuse({ model, tools, response_format: format }: Readonly<ChatRequest>
 }
 
 type ImagePart = Extract<ContentPart, { type: 'image_url' }>
-const inputs = new WeakMap<ImagePart, ImageInput>()
 
 /** Returns the same input for the same part, so that several requests read its image once. */
-function inputOf(part: ImagePart): ImageInput {
-  const input = inputs.get(part) ?? { url: part.image_url.url }
-  inputs.set(part, input)
-  return input
-}
+const inputOf = perObject((part: ImagePart): ImageInput => ({ url: part.image_url.url }))
 
 const imagesOf = (config: ChatRequest['image_config']): number => Math.min(MAX_N, Math.floor(config?.n ?? 1))
 

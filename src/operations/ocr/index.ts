@@ -1,5 +1,6 @@
 /** OCR: `POST /v1/ocr` (docs/contract.md#ocr). */
 import type { Operation, Simulation } from '../../core/operation.ts'
+import { perObject } from '../../lib/per-object.ts'
 import { pdfPages } from '../../media/pages.ts'
 import { Base64File, MEDIA_BUDGET } from '../../media/source.ts'
 import { holdsPdf, MEDIA_HEAD_BYTES } from '../../media/type.ts'
@@ -37,7 +38,7 @@ export const ocr: Operation<'ocr'> = {
   extras: request => ({ [axisOf(request)]: pagesOf(request) }),
   unmeasured(request) {
     const { document, pages } = request
-    if (pages != null || document.type === 'image_url' || pagesFound(request)) return undefined
+    if (pages != null || document.type === 'image_url' || measured(document).pages) return undefined
     return { [axisOf(request)]: MAX_PAGES - pagesOf(request) }
   },
   tuning: {},
@@ -49,21 +50,11 @@ const axisOf = (request: Readonly<OcrRequest>) => (isAnnotated(request) ? 'ocr_p
 /** As many as are asked for, else as the document has, or is likely to have. */
 function pagesOf(request: Readonly<OcrRequest>): number {
   if (request.pages != null) return pageCount(request.pages) ?? 1
-  return Math.max(likelyPages(request), Math.min(MAX_PAGES, pagesFound(request) ?? 0))
+  return Math.max(likelyPages(request), Math.min(MAX_PAGES, measured(request.document).pages ?? 0))
 }
 
 /** Counts the pages of an inline PDF; 0 for anything else, undefined when they cannot be found. */
-function pagesFound(request: Readonly<OcrRequest>): number | undefined {
-  const { document } = request
-  let found = measured.get(document)
-  if (!found) {
-    found = { pages: pagesIn(addressOf(request)) }
-    measured.set(document, found)
-  }
-  return found.pages
-}
-
-const measured = new WeakMap<OcrRequest['document'], { readonly pages: number | undefined }>()
+const measured = perObject((document: OcrRequest['document']) => ({ pages: pagesIn(addressOf({ document })) }))
 
 function likelyPages(request: Readonly<OcrRequest>): number {
   if (request.document.type === 'image_url') return 1

@@ -1,7 +1,7 @@
 /** Estimates the audio tokens of a spoken text; a second has 21 (docs/money.md#media-prices). */
 import type { Mapping } from '../../core/translator.ts'
 import type { SentOutput } from '../../core/wire.ts'
-
+import { perObject } from '../../lib/per-object.ts'
 import type { SpeechRequest } from './request.ts'
 
 /** Slower than speech usually is: 10 letters a second, in alphabets of any script, 3.5 syllables, or 1.5 words. */
@@ -31,21 +31,13 @@ export function spokenTokens(text: string): number {
 const SLOWNESS = 4
 const PAUSES = 1_500
 
-/** Estimates of earlier calls, by request. */
-const counted = new WeakMap<Readonly<SpeechRequest>, { readonly usual: number; readonly longest: number }>()
-
 /** Models that read instructions and text as one prompt may speak both. */
-function lengthOf(request: Readonly<SpeechRequest>) {
-  const known = counted.get(request)
-  if (known) return known
-  const { input, instructions = '', speed = 1 } = request
+const lengthOf = perObject(({ input, instructions = '', speed = 1 }: Readonly<SpeechRequest>) => {
   const slowly = Math.min(speed, 1)
   const usual = Math.ceil(spokenTokens(input) / slowly)
   const longest = SLOWNESS * (usual + Math.ceil(spokenTokens(instructions) / slowly)) + PAUSES
-  const length = { usual, longest }
-  counted.set(request, length)
-  return length
-}
+  return { usual, longest }
+})
 
 /** Tokens of an answer: at usual speed, which no lower limit cuts, and the limit beyond which no honest one goes. */
 export function speechOutput(

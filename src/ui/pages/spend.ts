@@ -11,6 +11,7 @@ import {
   type UsageTotals,
   usageGroups,
 } from '../../core/ports.ts'
+import { perObject } from '../../lib/per-object.ts'
 import { count, percent, usd } from '../format.ts'
 import { type Html, html, link } from '../html.ts'
 import { type Content, table, tiles } from '../layout.ts'
@@ -163,14 +164,8 @@ async function readSpan(usage: UsageStore, query: UsageQuery, by: UsageGroup): P
   return { from: query.from, all, groups }
 }
 
-const stores = new WeakMap<UsageStore, LRUCache<string, Span>>()
-
 /** The spans that are kept of a store. */
-function keptOf(usage: UsageStore): LRUCache<string, Span> {
-  const kept = stores.get(usage) ?? new LRUCache<string, Span>({ max: KEPT_SPANS, ttl: KEPT_MS })
-  stores.set(usage, kept)
-  return kept
-}
+const keptOf = perObject((_: UsageStore) => new LRUCache<string, Span>({ max: KEPT_SPANS, ttl: KEPT_MS }))
 
 const EMPTY: UsageTotals = {
   requests: 0,
