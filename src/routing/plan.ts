@@ -216,7 +216,8 @@ function unserved(snapshot: RoutingQuery['snapshot'], name: string, reference: M
       return errors.unsupported(`The model "${name}" is not served on this endpoint; ask for it at ${at}.`, 'model')
     }
   }
-  return errors.unsupported(`The model "${name}" is not served on this endpoint.`, 'model')
+  const instead = 'GET /v1/models says which operations each serves'
+  return errors.unsupported(`The model "${name}" is not served on this endpoint. ${instead}.`, 'model')
 }
 
 /** The first path of each operation. */
