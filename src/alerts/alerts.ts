@@ -176,7 +176,8 @@ export class Alerts implements LimitWatch {
     const event = rule.url === undefined ? undefined : { id: `evt_${shortId()}`, type }
     if (!(await store().raise(alert, event))) return
     count(rule.on, 'raised')
-    const { organization, key: keyOf, whose, ...facts } = told
+    // The line has a time of its own.
+    const { organization, key: keyOf, whose, time: _, ...facts } = told
     log.warn(
       { alert: alert.id, type, ...facts, whose: whose.name, organization: organization.name, key_id: keyOf.id },
       'alert',

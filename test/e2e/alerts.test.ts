@@ -147,6 +147,14 @@ t.test('each share of a limit gives one signed callback and one line in the log'
     logged.map(({ fraction }) => fraction),
     [0.5, 0.8, 1],
   )
+  const written = output(gateway)
+    .split('\n')
+    .filter(line => line.includes('"msg":"alert"'))
+  t.strictSame(
+    written.filter(line => line.split('"time":').length !== 2),
+    [],
+    'no field stands twice in a line',
+  )
 })
 
 t.test('a charge that passes several shares tells each, and a refusal tells the last', async t => {
