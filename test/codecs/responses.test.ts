@@ -137,6 +137,20 @@ t.test('R3 what stands between calls and their outputs follows the outputs, as f
   t.end()
 })
 
+t.test('the reasoning of an answer that was cut does not go back beside that of the one that replaced it', t => {
+  const block = (at: number, text: string): Event => ({ type: 'reasoning', choice: 0, text, format: 'f-v1', block: at })
+  const sealed = (at: number, text: string): Event => Object.assign(block(at, text), { signature: `acme:${text}` })
+  const turnOf = (...answers: Event[][]) =>
+    decode({ input: answers.flatMap(events => outputOf(t, events)) }).messages[0]
+  const whole = [sealed(0, 'Hm.'), call(0, '{}', 'f')]
+  for (const cut of [[block(0, 'H')], [sealed(0, 'Hm.'), text('We')], [sealed(0, 'Hm.'), sealed(1, 'So.')]]) {
+    const detail = { type: 'reasoning.text', text: 'Hm.', format: 'f-v1', block_index: 0, signature: 'acme:Hm.' }
+    t.match(turnOf(cut, whole), { reasoning: 'Hm.', reasoning_details: [detail] })
+  }
+  t.match(turnOf([sealed(0, 'Hm.'), sealed(1, 'So.')]), { reasoning: 'Hm.So.', reasoning_details: { length: 2 } })
+  t.end()
+})
+
 t.test('the choice among some tools names a search by any of its types', t => {
   const tools = [{ type: 'web_search_preview' }, { type: 'function', name: 'f', parameters: {} }]
   const choice = { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'web_search_preview' }] }

@@ -8,7 +8,8 @@ import { excerptOf, isObject, type Json, listIn, textIn } from '../../json/json.
 import type { Count } from '../../json/shape.ts'
 import { textKey } from '../../json/text-key.ts'
 import { errors } from '../../lib/error.ts'
-import { carried, restore } from '../carried-reasoning.ts'
+import type { ReasoningDetail } from '../../wire/fold.ts'
+import { type Carried, carried, restore } from '../carried-reasoning.ts'
 import { ToolJson } from '../tool-json.ts'
 import { partsOf } from './parts.ts'
 import type { ToolNames } from './tool-names.ts'
@@ -114,7 +115,9 @@ export class InputReader {
   #reasoning({ encrypted_content: sealed }: Json): void {
     const found = typeof sealed === 'string' ? carried(sealed, this.#count) : undefined
     if (!found) return
-    restore(this.#begin(), found)
+    const turn = this.#begin()
+    if (beginsAgain(turn, found)) Object.assign(turn, { reasoning: '', reasoning_details: [] })
+    restore(turn, found)
     this.#signature = found.signature
   }
 
@@ -193,6 +196,12 @@ export class InputReader {
     this.#turn = undefined
     this.#signature = undefined
   }
+}
+
+/** Whether reasoning is of a new answer, which replaces one that was cut: its blocks are counted from the start. */
+function beginsAgain({ reasoning_details: before }: Message, { details = [] }: Carried): boolean {
+  const first = details[0]?.block_index ?? Number.POSITIVE_INFINITY
+  return listIn(before).some(detail => ((detail as ReasoningDetail).block_index ?? -1) >= first)
 }
 
 /** Text alone is a string, as most clients send it. */
