@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { Argument, type Command } from 'commander'
 import type { ListedModel } from '../admin/commands/catalogue.ts'
 import type { ShownKey } from '../admin/commands/keys.ts'
-import { type Launch, lacksSearch, shellLines, type Tool, type ToolName, tools } from '../ui/launch-tools.ts'
+import { abilitiesOf, type Launch, shellLines, type Tool, type ToolName, tools } from '../ui/launch-tools.ts'
 import { Exited, errorCode, Failure, oneLine } from './io.ts'
 import { publicBase } from './public.ts'
 import type { Open, Session } from './session.ts'
@@ -40,9 +40,8 @@ export function addLaunch(program: Command, open: Open): void {
       const url = await publicBase(options.url, session)
       const tool: Tool = tools[name]
       const model = options.model ?? tool.model
-      const lacks =
-        model !== undefined && lacksSearch(model, await session.admin.command<readonly ListedModel[]>('models.list'))
-      const launchWith = (key: string): Launch => tool.launch({ url, key, model, lacksSearch: lacks })
+      const abilities = abilitiesOf(model, await session.admin.command<readonly ListedModel[]>('models.list'))
+      const launchWith = (key: string): Launch => tool.launch({ url, key, model, abilities })
       if (options.print) {
         session.print({ ...launchWith(NO_KEY) }, shellLines)
         return

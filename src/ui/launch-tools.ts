@@ -7,8 +7,7 @@ interface Connection {
   readonly url: string
   readonly key: string
   readonly model: string | undefined
-  /** No provider of the model can search the web. */
-  readonly lacksSearch: boolean
+  readonly abilities: ReturnType<typeof abilitiesOf>
 }
 
 /** The command line that starts a tool. */
@@ -39,7 +38,7 @@ export const tools = {
     npm: '@openai/codex',
     // Its own is the newest of its vendor, which a catalogue does not have yet.
     model: 'auto',
-    launch({ url, key, model, lacksSearch }) {
+    launch({ url, key, model, abilities: { search, context } }) {
       const settings = {
         'model_providers.gateway.name': 'Model Gateway',
         'model_providers.gateway.base_url': `${url}/v1`,
@@ -48,7 +47,8 @@ export const tools = {
         model_provider: 'gateway',
         ...(model !== undefined && { model }),
         // It offers its provider's search with every request, which a model without one refuses.
-        ...(lacksSearch && { web_search: 'disabled' }),
+        ...(!search && { web_search: 'disabled' }),
+        ...(context < 272_000 && { model_context_window: context }),
       }
       const args = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${JSON.stringify(value)}`])
       return { command: 'codex', args, env: { [KEY]: key } }
@@ -56,7 +56,7 @@ export const tools = {
   },
   claude: {
     npm: '@anthropic-ai/claude-code',
-    launch: ({ url, key, model }) => ({
+    launch: ({ url, key, model, abilities: { context } }) => ({
       command: 'claude',
       args: [],
       env: {
@@ -67,18 +67,22 @@ export const tools = {
         CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
         // Also for the tool's background requests.
         ...(model !== undefined && { ANTHROPIC_MODEL: model, ANTHROPIC_DEFAULT_HAIKU_MODEL: model }),
+        // It takes a model that it does not know for one of a million tokens.
+        ...(Number.isFinite(context) && { CLAUDE_CODE_MAX_CONTEXT_TOKENS: String(context) }),
       },
     }),
   },
   opencode: {
     npm: 'opencode-ai',
     model: 'auto',
-    launch({ url, key, model = 'auto' }) {
+    launch({ url, key, model = 'auto', abilities: { context, output } }) {
+      const limit = Number.isFinite(context) && { limit: { context, output } }
       const gateway = {
         npm: '@ai-sdk/openai-compatible',
         name: 'Model Gateway',
         options: { baseURL: `${url}/v1`, apiKey: `{env:${KEY}}` },
-        models: { [model]: { name: model } },
+        // Without a limit it never compacts.
+        models: { [model]: { name: model, ...limit } },
       }
       const name = `gateway/${model}`
       const config = { provider: { gateway }, model: name, small_model: name }
@@ -107,16 +111,21 @@ export const tools = {
 /** A tool that `launch` can start. */
 export type ToolName = keyof typeof tools
 
-/** Whether no provider of the model, or not the one that it names, has a web search. */
-export function lacksSearch(name: string, models: readonly ListedModel[]): boolean {
-  const wanted = name.replace(/:(?:floor|nitro)$/, '')
-  return !models.some(({ id, aliases, providers }) => {
+/** Sums up what live offers of the model that `name` means can do. A context that none states is infinite. */
+export function abilitiesOf(name: string | undefined, models: readonly ListedModel[]) {
+  const wanted = name?.replace(/:(?:floor|nitro)$/, '') ?? ''
+  const offers = models.flatMap(({ id, aliases, providers }) => {
     const names = [id, ...aliases]
-    return providers.some(({ provider, externalId, live, webSearch }) => {
+    return providers.filter(({ provider, externalId, live }) => {
       const pinned = [...names, externalId].map(one => `${provider}/${one}`)
-      return live && webSearch && (names.includes(wanted) || pinned.includes(wanted))
+      return live && (names.includes(wanted) || pinned.includes(wanted))
     })
   })
+  return {
+    search: offers.some(({ webSearch }) => webSearch),
+    context: Math.max(0, ...offers.map(({ contextLength }) => contextLength ?? 0)) || Number.POSITIVE_INFINITY,
+    output: Math.max(0, ...offers.map(({ maxOutput }) => maxOutput ?? 0)),
+  }
 }
 
 /** The settings as lines for a shell. */

@@ -73,6 +73,15 @@ t.test('launch starts a tool with a key of its own, which is gone when the tool 
   t.notMatch(await settings('--model', 'a/searching'), 'web_search=')
   t.notMatch(await settings('--model', 'searching:floor'), 'web_search=')
   t.match(await settings(), /model=.*auto[\s\S]*web_search=/, 'what auto means may have none')
+  const limits = {
+    codex: /model_context_window=128000/,
+    claude: /CLAUDE_CODE_MAX_CONTEXT_TOKENS=128000/,
+    opencode: /"limit":\{"context":128000,"output":4096\}/,
+  }
+  for (const [name, said] of Object.entries(limits)) {
+    t.match((await launch(name, '--model', 'test', '--print')).stdout, said, `${name} knows the limits of the model`)
+    t.notMatch((await launch(name, '--print')).stdout, said, `${name}: no model is named`)
+  }
   rmSync(join(dir, 'claude'))
   t.match(await launch('claude'), { code: 1, stderr: /install it: npm install -g @anthropic-ai\/claude-code/ })
   t.match(await launch('vim'), { code: 2 })

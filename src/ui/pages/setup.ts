@@ -2,7 +2,7 @@
 import type { ListedModel } from '../../admin/commands/catalogue.ts'
 import type { Status } from '../../admin/commands/status.ts'
 import { type Html, html } from '../html.ts'
-import { lacksSearch, shellLines, type Tool, tools } from '../launch-tools.ts'
+import { abilitiesOf, shellLines, type Tool, tools } from '../launch-tools.ts'
 import type { Content } from '../layout.ts'
 import { run, type Visit } from '../page.ts'
 
@@ -73,8 +73,7 @@ export async function setup({ query, context }: Visit): Promise<Content> {
   const models = await run<readonly ListedModel[]>(context, 'models.list')
   const launched = Object.entries<Tool>(tools).map(([name, tool]): [string, string] => {
     const model = chosen ?? tool.model
-    const lacks = model !== undefined && lacksSearch(model, models)
-    return [name, shellLines(tool.launch({ url, key: KEY, model, lacksSearch: lacks }))]
+    return [name, shellLines(tool.launch({ url, key: KEY, model, abilities: abilitiesOf(model, models) }))]
   })
   return {
     title: 'Set-up',
