@@ -396,7 +396,7 @@ t.test('nothing between client and provider wire names a vendor', async t => {
 
 /** Lines that a folder may have. A commit that raises a number says why. */
 const lineBudgets: Readonly<Record<string, number>> = {
-  admin: 3024,
+  admin: 3026,
   alerts: 450,
   app: 2972,
   cli: 6179,
@@ -426,7 +426,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   secrets: 461,
   stores: 16_960,
   telemetry: 1_560,
-  ui: 2740,
+  ui: 2750,
   upstream: 4686,
   validation: 230,
   wire: 840,

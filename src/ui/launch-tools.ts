@@ -32,6 +32,9 @@ export interface Tool {
 /** Variable from which codex and opencode read the key. */
 const KEY = 'MODEL_GATEWAY_API_KEY'
 
+/** Tokens of context that this tool assumes of every model. */
+const GEMINI_CONTEXT = 1_048_576
+
 /** Tools by the name that `launch` takes. */
 export const tools = {
   codex: {
@@ -65,6 +68,8 @@ export const tools = {
         // Prevents the tool from also sending a key of another account.
         ANTHROPIC_API_KEY: '',
         CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+        // A fingerprint before the prompt, by which no two sessions share a provider's cache.
+        CLAUDE_CODE_ATTRIBUTION_HEADER: '0',
         // Also for the tool's background requests.
         ...(model !== undefined && { ANTHROPIC_MODEL: model, ANTHROPIC_DEFAULT_HAIKU_MODEL: model }),
         // It takes a model that it does not know for one of a million tokens.
@@ -75,14 +80,15 @@ export const tools = {
   opencode: {
     npm: 'opencode-ai',
     model: 'auto',
-    launch({ url, key, model = 'auto', abilities: { context, output } }) {
+    launch({ url, key, model = 'auto', abilities: { input, context, output } }) {
+      const modalities = { input, output: ['text'] }
       const limit = Number.isFinite(context) && { limit: { context, output } }
       const gateway = {
         npm: '@ai-sdk/openai-compatible',
         name: 'Model Gateway',
         options: { baseURL: `${url}/v1`, apiKey: `{env:${KEY}}` },
-        // Without a limit it never compacts.
-        models: { [model]: { name: model, ...limit } },
+        // Without a limit it never compacts, and it sends images only where the model is said to take them.
+        models: { [model]: { name: model, attachment: input.length > 1, modalities, ...limit } },
       }
       const name = `gateway/${model}`
       const config = { provider: { gateway }, model: name, small_model: name }
@@ -91,7 +97,7 @@ export const tools = {
   },
   gemini: {
     npm: '@google/gemini-cli',
-    launch: ({ url, key, model }) => ({
+    launch: ({ url, key, model, abilities: { context } }) => ({
       command: 'gemini',
       args: [],
       env: {
@@ -102,7 +108,12 @@ export const tools = {
       // Without it, the tool refuses to run unattended at any address but Google's.
       settings: {
         variable: 'GEMINI_CLI_SYSTEM_SETTINGS_PATH',
-        content: { security: { auth: { selectedType: 'gemini-api-key' } } },
+        content: {
+          security: { auth: { selectedType: 'gemini-api-key' } },
+          ...(context < GEMINI_CONTEXT && {
+            model: { compressionThreshold: context / 2 / GEMINI_CONTEXT },
+          }),
+        },
       },
     }),
   },
@@ -121,8 +132,10 @@ export function abilitiesOf(name: string | undefined, models: readonly ListedMod
       return live && (names.includes(wanted) || pinned.includes(wanted))
     })
   })
+  const [image, pdf] = [offers.some(({ vision }) => vision), offers.some(({ fileInput }) => fileInput)]
   return {
     search: offers.some(({ webSearch }) => webSearch),
+    input: ['text', ...(image ? ['image'] : []), ...(pdf ? ['pdf'] : [])],
     context: Math.max(0, ...offers.map(({ contextLength }) => contextLength ?? 0)) || Number.POSITIVE_INFINITY,
     output: Math.max(0, ...offers.map(({ maxOutput }) => maxOutput ?? 0)),
   }

@@ -76,7 +76,8 @@ t.test('launch starts a tool with a key of its own, which is gone when the tool 
   const limits = {
     codex: /model_context_window=128000/,
     claude: /CLAUDE_CODE_MAX_CONTEXT_TOKENS=128000/,
-    opencode: /"limit":\{"context":128000,"output":4096\}/,
+    opencode: /"modalities":\{"input":\["text","image"\],.*"limit":\{"context":128000,"output":4096\}/,
+    gemini: /"compressionThreshold":0\.06103515625/,
   }
   for (const [name, said] of Object.entries(limits)) {
     t.match((await launch(name, '--model', 'test', '--print')).stdout, said, `${name} knows the limits of the model`)

@@ -94,6 +94,8 @@ const describeMapping = (mapping: Mapping) => ({
   externalId: mapping.externalId,
   live: live(mapping),
   webSearch: mapping.supports.has('web_search'),
+  vision: mapping.supports.has('vision'),
+  fileInput: mapping.supports.has('file_input'),
   pricing: mapping.price ? mapping.pricing : null,
   inputPerMillion: perMillion(mapping.price?.rates.prompt),
   outputPerMillion: perMillion(mapping.price?.rates.completion),
