@@ -427,6 +427,7 @@ t.test('M3, M4 each wire reads its pictures and what was counted', async t => {
       [b64],
       { output_images: 1 },
     ],
+    ['openai.images', { data: [{ url: dataUrl }] }, [b64], { output_images: 1 }],
     ['openai.images', { note: { b64_json: '@0' }, data: [{ b64_json: large }] }, [large], { output_images: 1 }],
     [
       'gemini.images',

@@ -38,8 +38,8 @@ function read(frame: Frame, target: Target): FoundImages {
   const images: FoundImage[] = []
   let refused: string | undefined
   for (const entry of answer.data.filter(isObject)) {
-    const b64 = textIn(entry.b64_json)
     const url = textIn(entry.url)
+    const b64 = textIn(entry.b64_json) ?? (url?.startsWith('data:') ? url : undefined)
     const revised_prompt = textIn(entry.revised_prompt)
     if (entry.respect_moderation === false) refused = FILTERED
     else if (b64 !== undefined) images.push({ b64: imageIn(b64, slices), revised_prompt })
