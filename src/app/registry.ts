@@ -28,6 +28,7 @@ import type { Translator } from '../core/translator.ts'
 import { endpoints } from '../endpoints/index.ts'
 import { filters } from '../filters/index.ts'
 import { unknownName } from '../lib/nearest.ts'
+import { atMost } from '../lib/timer.ts'
 import { operations } from '../operations/index.ts'
 
 const OWN_PLUGINS: Record<string, Plugin> = {
@@ -140,7 +141,10 @@ async function importPlugin(loaded: LoadedModule): Promise<Plugin> {
   const { path } = loaded
   let module: { plugin?: Plugin }
   try {
-    module = await inTime(import(addressOf(loaded)) as Promise<{ plugin?: Plugin }>)
+    const loading = import(addressOf(loaded)) as Promise<{ plugin?: Plugin }>
+    const inTime = await atMost(LOAD_MS, loading, undefined)
+    if (!inTime) throw new Error(`it did not load within ${LOAD_MS / 1000} s`)
+    module = inTime
   } catch (cause) {
     throw new Error(`${path}: the plugin cannot be loaded: ${cause instanceof Error ? cause.message : cause}`, {
       cause,
@@ -148,16 +152,4 @@ async function importPlugin(loaded: LoadedModule): Promise<Plugin> {
   }
   if (!module.plugin) throw new Error(`${path}: a plugin must export "plugin", an object with "wires" or "filters"`)
   return module.plugin
-}
-
-async function inTime<T>(loading: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`it did not load within ${LOAD_MS / 1000} s`)), LOAD_MS)
-  })
-  try {
-    return await Promise.race([loading, late])
-  } finally {
-    clearTimeout(timer)
-  }
 }

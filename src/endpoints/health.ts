@@ -5,6 +5,7 @@ import type { Endpoint } from '../core/endpoint.ts'
 import type { Probe } from '../core/ports.ts'
 import { value } from '../core/reply.ts'
 import { errors } from '../lib/error.ts'
+import { atMost } from '../lib/timer.ts'
 
 const TIMEOUT_MS = 900
 const checks = ['redis', 'database'] as const
@@ -54,16 +55,11 @@ const NOT_CONFIGURED = off('not configured')
 
 /** A probe that does not answer in time counts as failed. */
 export async function ask(probe: Probe): Promise<State> {
-  let timer: NodeJS.Timeout | undefined
   try {
-    const late = new Promise<State>(resolve => {
-      timer = setTimeout(() => resolve(off(`no answer within ${TIMEOUT_MS} ms`)), TIMEOUT_MS)
-    })
-    return await Promise.race([probe.ping().then(() => CONNECTED), late])
+    const connected = probe.ping().then(() => CONNECTED)
+    return await atMost(TIMEOUT_MS, connected, off(`no answer within ${TIMEOUT_MS} ms`))
   } catch (thrown) {
     // Its own words may name files and the disk: they are for `gatewayctl status`.
     return off(/\blocked\b/.test(String(thrown)) ? 'locked' : 'unavailable')
-  } finally {
-    clearTimeout(timer)
   }
 }

@@ -12,6 +12,7 @@ import { isObject } from '../json/json.ts'
 import { Form, Upload } from '../lib/body.ts'
 import { errors } from '../lib/error.ts'
 import { perObject } from '../lib/per-object.ts'
+import { atMost } from '../lib/timer.ts'
 import { meters } from '../metering/meter.ts'
 import { isCopy, markCopy } from './copy.ts'
 
@@ -69,12 +70,7 @@ export class Copies {
   async end(): Promise<void> {
     if (this.#running.size === 0) return
     for (const signal of this.#running.keys()) signal.abort(errors.shuttingDown())
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<void>(resolve => {
-      timer = setTimeout(resolve, ENDING_MS)
-    })
-    await Promise.race([Promise.all(this.#running.values()), late])
-    clearTimeout(timer)
+    await atMost(ENDING_MS, Promise.all(this.#running.values()), undefined)
   }
 
   async #send(route: Route, rule: RouteRule, source: Source, signal: Cancellation): Promise<void> {

@@ -2,7 +2,7 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
-import { timerMs } from '../lib/timer.ts'
+import { atMost } from '../lib/timer.ts'
 
 /** Milliseconds. */
 export interface DrainTimes {
@@ -43,7 +43,7 @@ export async function drain(listener: Drained, times: DrainTimes, aborted: Promi
   }, SWEEP_MS)
   // Without a delay no client has time to use its connection again.
   if (times.delay === 0) listener.endConnections()
-  await within(aborted, times.delay)
+  await atMost(times.delay, aborted, undefined)
   clearInterval(watch)
   // Requests that have come are read first: a connection that carries one is not idle.
   await acceptWaiting(server)
@@ -67,12 +67,12 @@ export async function drain(listener: Drained, times: DrainTimes, aborted: Promi
   void aborted.then(() => {
     leastMs = 0
   })
-  await within(Promise.race([Promise.all([finished, closed]), aborted]), times.drain)
+  await atMost(times.drain, Promise.race([Promise.all([finished, closed]), aborted]), undefined)
   listener.abortAll()
-  await within(finished, HARD_MS)
+  await atMost(HARD_MS, finished, undefined)
   leastMs = 0
   closeIdle(leastMs)
-  await within(closed, LINGER_MS)
+  await atMost(LINGER_MS, closed, undefined)
   clearInterval(sweep)
   listener.destroyAll()
   await closed
@@ -98,14 +98,4 @@ async function acceptWaiting(server: Server): Promise<void> {
 function idleSince(listener: Drained, before: ReadonlyMap<Socket, number>): ReadonlyMap<Socket, number> {
   const now = performance.now()
   return new Map([...listener.idleSockets()].map(socket => [socket, before.get(socket) ?? now]))
-}
-
-/** Resolves when it is done, or after so long. */
-async function within(done: Promise<unknown>, ms: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const elapsed = new Promise(resolve => {
-    timer = setTimeout(resolve, timerMs(ms))
-  })
-  await Promise.race([done, elapsed])
-  clearTimeout(timer)
 }

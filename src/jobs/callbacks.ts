@@ -1,6 +1,7 @@
 /** Delivers the ends of jobs, after the Standard Webhooks convention. */
 import { createHash, createHmac } from 'node:crypto'
 import type { Delivered, Delivery } from '../core/ports.ts'
+import { atMost } from '../lib/timer.ts'
 import type { AlertMessage } from '../limits/alerts.ts'
 import { callbackGap } from './back-off.ts'
 import type { JobsContext } from './context.ts'
@@ -54,12 +55,7 @@ export class Callbacks {
   }
 
   async stop(graceMs: number): Promise<void> {
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<void>(resolve => {
-      timer = setTimeout(resolve, graceMs)
-    })
-    await Promise.race([Promise.all(this.#open.keys()), late])
-    clearTimeout(timer)
+    await atMost(graceMs, Promise.all(this.#open.keys()), undefined)
   }
 
   /**

@@ -4,6 +4,15 @@ const MAX_TIMER_MS = 2 ** 31 - 1
 /** A delay that `setTimeout` takes: at most the longest one. */
 export const timerMs = (ms: number): number => Math.min(ms, MAX_TIMER_MS)
 
+/** Resolves or rejects as `work` does; resolves with `late` where that takes longer than so many milliseconds. */
+export function atMost<T, L>(ms: number, work: Promise<T>, late: L): Promise<T | L> {
+  let timer: NodeJS.Timeout | undefined
+  const elapsed = new Promise<L>(resolve => {
+    timer = setTimeout(resolve, timerMs(ms), late)
+  })
+  return Promise.race([work, elapsed]).finally(() => clearTimeout(timer))
+}
+
 /**
  * Aborts `signal` after a delay in milliseconds, or together with `other`. The timer refers to the controller: a signal
  * of `AbortSignal.timeout` that only `AbortSignal.any` refers to can be collected before its time.

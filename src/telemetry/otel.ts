@@ -6,6 +6,7 @@ import { defaultResource, detectResources, envDetector, resourceFromAttributes }
 import { InstrumentType, MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics'
 import { BatchSpanProcessor, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace-base'
 import type { Log } from '../core/ports.ts'
+import { atMost } from '../lib/timer.ts'
 import { genAiMetrics } from './genai.ts'
 import { Histograms, type Values } from './histograms.ts'
 import type { OpenTracing, Signal, TelemetryContext } from './settings.ts'
@@ -63,10 +64,7 @@ export function startTracing(settings: Settings, { version, env, log }: Telemetr
       if (meters) measure(ex)
     },
     async close() {
-      const ended = Promise.allSettled([spans?.shutdown(), meters?.shutdown()])
-      let timer: NodeJS.Timeout | undefined
-      await Promise.race([ended, new Promise(resolve => (timer = setTimeout(resolve, CLOSE_MS)))])
-      clearTimeout(timer)
+      await atMost(CLOSE_MS, Promise.allSettled([spans?.shutdown(), meters?.shutdown()]), undefined)
     },
   }
 }

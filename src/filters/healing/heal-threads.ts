@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
 import type { HealingSkipped } from '../../core/ports.ts'
+import { atMost } from '../../lib/timer.ts'
 import { FairShare } from '../../limits/share.ts'
 
 /** Texts that are healed together, one after the other, in one thread. */
@@ -56,14 +57,10 @@ export class HealThreads {
   }
 
   async #work(texts: readonly string[], workMs: number): Promise<readonly string[] | HealingSkipped> {
-    let timer: NodeJS.Timeout | undefined
     let thread: HealThread | undefined
     try {
       thread = this.#idle.pop() ?? this.#start!()
-      const late = new Promise<'timeout'>(resolve => {
-        timer = setTimeout(resolve, workMs, 'timeout')
-      })
-      const result = await Promise.race([thread.run(texts), late])
+      const result = await atMost(workMs, thread.run(texts), 'timeout' as const)
       if (result === 'timeout') thread.stop()
       else this.#idle.push(thread)
       return result
@@ -71,8 +68,6 @@ export class HealThreads {
       // A broken thread, out of memory for example, is no reason to lose the answer.
       thread?.stop()
       return 'failed'
-    } finally {
-      clearTimeout(timer)
     }
   }
 }

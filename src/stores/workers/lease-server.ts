@@ -2,6 +2,7 @@
  * Counts for all workers. A busy worker gets more units than it needs and spends them locally; unused ones are recalled
  * before any request is refused.
  */
+import { atMost } from '../../lib/timer.ts'
 import { MemoryCounters } from '../memory/counters.ts'
 import { Keyed } from '../memory/keyed.ts'
 import { bucketMs, SlidingWindow } from '../memory/window.ts'
@@ -138,10 +139,6 @@ class SharedQuota {
 
   /** Resolves with whether the worker answered. */
   async #recall(recall: Recall): Promise<boolean> {
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<false>(resolve => {
-      timer = setTimeout(resolve, RECALL_MS, false)
-    })
     // The unused units of a worker that has ended are unknown.
     const back = recall(this.#key, this.#windowMs).then(
       unused => {
@@ -150,8 +147,6 @@ class SharedQuota {
       },
       () => false,
     )
-    const answered = await Promise.race([back, late])
-    clearTimeout(timer)
-    return answered
+    return atMost(RECALL_MS, back, false)
   }
 }
