@@ -70,8 +70,7 @@ export async function readText(response: IncomingMessage): Promise<string> {
   return text
 }
 
-/** Most that `download` reads, in bytes. */
-export const MAX_DOWNLOAD_BYTES = 64 * 1024 * 1024
+const MAX_DOWNLOAD_BYTES = 64 * 1024 * 1024
 
 /** The body of an answer with status 200, as UTF-8. Throws a Failure that shows no query and no part of the body. */
 export async function download(url: URL, key?: string): Promise<string> {

@@ -5,7 +5,7 @@ import type { Command } from 'commander'
 import { printable } from '../lib/printable.ts'
 import { imageType } from '../media/type.ts'
 import { readText } from './http.ts'
-import { errorCode, Failure } from './io.ts'
+import { errorCode, Failure, unwritable } from './io.ts'
 import { addPublicOptions, type PublicOptions, parseAnswer, post } from './public.ts'
 import { remarkWhile, servedOf, showServed } from './remarks.ts'
 import type { Open } from './session.ts'
@@ -60,8 +60,7 @@ async function write(path: string, name: string, bytes: Buffer, isNew: boolean):
   try {
     await writeFile(path, bytes, { flag: isNew ? 'wx' : 'w' })
   } catch (thrown) {
-    const code = errorCode(thrown)
-    if (code === 'EEXIST') throw new Failure(`${printable(name)} already exists; name another file as --out`)
-    throw new Failure(`cannot write ${printable(name)}: ${code ?? 'it cannot be opened'}`)
+    if (errorCode(thrown) !== 'EEXIST') throw unwritable(name, thrown)
+    throw new Failure(`${printable(name)} already exists; name another file as --out`)
   }
 }

@@ -1,11 +1,12 @@
-/** Reads files of other gateways. No message repeats a part of them: it may be a secret. */
+/** Reads files of others, such as gateways. No message repeats a part of them: it may be a secret. */
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { download, parseUrl } from './http.ts'
 import { errorCode, Failure, type Io } from './io.ts'
 import { isSection, listOf, type Section, sectionOf, textOf } from './litellm/sections.ts'
 
-const isAddress = (source: string) => /^https?:\/\//i.test(source)
+/** Whether a source is an http(s) address, and no file. */
+export const isAddress = (source: string) => /^https?:\/\//i.test(source)
 const MAX_ALIASES_OF_FILE = 10_000
 const SECTIONS = ['model_list', 'litellm_settings', 'router_settings', 'general_settings']
 
@@ -39,9 +40,7 @@ function joined(input: Section, included: Section): Section {
 
 /** A YAML or JSON file whose content is a section. */
 export async function readSection(source: string, io: Io): Promise<Section> {
-  const text = isAddress(source)
-    ? await download(parseUrl(source, 'https://example.com/config.yaml'))
-    : await readSource(resolve(io.cwd, source))
+  const text = await readSource(source, 'https://example.com/config.yaml', io)
   const { parseDocument } = await import('./yaml.ts')
   const document = parseDocument(text, { merge: true })
   const [error] = document.errors
@@ -59,8 +58,10 @@ export async function readSection(source: string, io: Io): Promise<Section> {
   throw new Failure(`${source} holds no settings`)
 }
 
-/** The text of a file. */
-export async function readSource(path: string): Promise<string> {
+/** The text of a file, or of an address that is written like `example`. */
+export async function readSource(source: string, example: string, io: Io): Promise<string> {
+  if (isAddress(source)) return download(parseUrl(source, example))
+  const path = resolve(io.cwd, source)
   try {
     return await readFile(path, 'utf8')
   } catch (thrown) {

@@ -56,6 +56,10 @@ export function oneLine(thrown: unknown): string {
   return printable(message.trim().replace(/\s*\n\s*/g, '; '))
 }
 
+/** The Failure of a file that cannot be written; `name` is as it was given. */
+export const unwritable = (name: string, thrown: unknown): Failure =>
+  new Failure(`cannot write ${printable(name)}: ${errorCode(thrown) ?? 'it cannot be opened'}`)
+
 /** The code of a system error (`ENOENT`, `ECONNREFUSED`), or undefined. */
 export const errorCode = (thrown: unknown): string | undefined =>
   thrown instanceof Error ? (thrown as NodeJS.ErrnoException).code : undefined

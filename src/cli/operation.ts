@@ -1,18 +1,15 @@
 /** `gatewayctl reload`, `check`, `config`, `health`, `drain` and `metrics`. */
 import { resolve } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
+import type { AdminContext } from '../admin/context.ts'
 import { table } from '../admin/table.ts'
 import type { ModelsCheck } from '../app/check-models.ts'
 import { locateConfig } from '../config/locate.ts'
 import { CheckFailed } from './io.ts'
 import type { Open, Session } from './session.ts'
+import type { SyncOptions } from './sync/command.ts'
 
-interface Reloaded {
-  changed: boolean
-  version: string
-  restartNeeded: string[]
-  warnings: string[]
-}
+type Reloaded = Awaited<ReturnType<AdminContext['reload']>>
 
 /** Status of `/ready` while the gateway starts, drains or lacks its database. */
 const NOT_READY = 503
@@ -47,7 +44,7 @@ export function addOperation(program: Command, open: Open): void {
     .option('--plugins', 'run the modules of catalog.plugins, which may do anything')
     .option('--secrets', 'read secrets by reference: run their commands, and ask secret managers')
     .option('--strict', 'exit with status 1 when a variable of a credential is missing')
-    .action(async (options: ConfigCheck, command: Command) => {
+    .action(async (options: CheckOptions, command: Command) => {
       const { io, config, json, print } = open(command)
       const { path } = locateConfig(config, io.env, io.cwd)
       const { checkConfig } = await import('../app/check.ts')
@@ -88,21 +85,11 @@ export function addOperation(program: Command, open: Open): void {
   })
 }
 
-/** Options of `check`. */
-interface ConfigCheck {
+/** Options of `check` and of `models check`. */
+interface CheckOptions {
   readonly plugins?: boolean
   readonly secrets?: boolean
   readonly strict?: boolean
-}
-
-interface CheckOptions extends Omit<ConfigCheck, 'secrets'> {
-  readonly olderThan: number
-}
-
-interface SyncOptions {
-  readonly from: string
-  readonly provider?: string
-  readonly write?: boolean
 }
 
 /** At most a century. */
@@ -143,7 +130,7 @@ export function addModelsCheck(program: Command, open: Open): void {
     .option('--older-than <days>', 'age from which a price is old', wholeDays, 90)
     .option('--plugins', 'run the modules of catalog.plugins, which may do anything')
     .option('--strict', 'exit with status 1 when there is a warning')
-    .action(async (options: CheckOptions, command: Command) => {
+    .action(async (options: CheckOptions & { readonly olderThan: number }, command: Command) => {
       const { io, config, print } = open(command)
       const [{ readCatalog }, { checkModels }] = await Promise.all([
         import('../app/check.ts'),

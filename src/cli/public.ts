@@ -6,10 +6,9 @@ import type { Command } from 'commander'
 import type { Status } from '../admin/commands/status.ts'
 import { START } from '../config/locate.ts'
 import type { OperatorSession } from '../core/ports.ts'
-import { printable } from '../lib/printable.ts'
 import { parseError } from './admin.ts'
 import { call, type HttpCall, parseUrl, readText, unreachable } from './http.ts'
-import { errorCode, Failure, type Io, oneLine } from './io.ts'
+import { Failure, type Io, oneLine, unwritable } from './io.ts'
 import { readSecret, refuseSecret } from './secrets.ts'
 import type { Session } from './session.ts'
 
@@ -57,7 +56,7 @@ export async function post(
 /** Rejects with a Failure where the folder of a file cannot be written: the answer would be paid for, and lost. */
 async function checkFolder(name: string, { cwd }: Io): Promise<void> {
   await access(dirname(resolve(cwd, name)), constants.W_OK).catch((thrown: unknown) => {
-    throw new Failure(`cannot write ${printable(name)}: ${errorCode(thrown)}`)
+    throw unwritable(name, thrown)
   })
 }
 

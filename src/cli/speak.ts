@@ -5,7 +5,7 @@ import { extname, resolve } from 'node:path'
 import { type Command, Option } from 'commander'
 import { printable } from '../lib/printable.ts'
 import { speechFormats } from '../operations/speech/request.ts'
-import { errorCode, Failure } from './io.ts'
+import { Failure, unwritable } from './io.ts'
 import { addPublicOptions, type PublicOptions, post } from './public.ts'
 import { remarkWhile, servedOf, showServed } from './remarks.ts'
 import type { Open } from './session.ts'
@@ -85,19 +85,17 @@ async function receive(response: IncomingMessage, take: Sink): Promise<number> {
 
 /** Writes audio while it arrives. A Failure names the file. */
 async function save(response: IncomingMessage, path: string, name: string): Promise<number> {
-  const unwritable = (thrown: unknown) =>
-    new Failure(`cannot write ${printable(name)}: ${errorCode(thrown) ?? 'it cannot be opened'}`)
   let file: FileHandle
   try {
     file = await openFile(path, 'w')
   } catch (thrown) {
     response.destroy()
-    throw unwritable(thrown)
+    throw unwritable(name, thrown)
   }
   try {
     return await receive(response, async piece => {
       await file.writeFile(piece).catch((thrown: unknown) => {
-        throw unwritable(thrown)
+        throw unwritable(name, thrown)
       })
     })
   } finally {

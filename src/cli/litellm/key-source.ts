@@ -1,11 +1,11 @@
 /** Reads the keys of LiteLLM: the answers of `/key/list`, or an export of its table as JSON or CSV. */
-import { resolve } from 'node:path'
 import { jsonIn } from '../../json/json.ts'
 import { download, parseUrl } from '../http.ts'
-import { readSource } from '../import-source.ts'
+import { isAddress, readSource } from '../import-source.ts'
 import { Failure, type Io } from '../io.ts'
 import { isSection, listOf, type Section, sectionOf } from './sections.ts'
 
+const EXAMPLE = 'http://litellm:4000'
 const KEYS_PER_PAGE = 100
 const MAX_PAGES = 100_000
 
@@ -18,8 +18,8 @@ export interface Accounts {
 
 /** Reads a file or an address. `variable` names the variable that holds the admin key of an address. */
 export async function readKeys(source: string, variable: string | undefined, io: Io): Promise<Accounts> {
-  if (/^https?:\/\//i.test(source)) return readPages(parseUrl(source, 'http://litellm:4000'), variable, io)
-  const text = await readSource(resolve(io.cwd, source))
+  if (isAddress(source)) return readPages(parseUrl(source, EXAMPLE), variable, io)
+  const text = await readSource(source, EXAMPLE, io)
   const trimmed = text.replace(/^\uFEFF/, '').trim()
   const found = /^[[{]/.test(trimmed) ? fromJson(trimmed, source) : fromCsv(trimmed)
   const { keys } = found

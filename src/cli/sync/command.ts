@@ -1,18 +1,19 @@
 /** `gatewayctl models sync`: differences between the configuration files and a price list, and what of them is written. */
-import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { table } from '../../admin/table.ts'
 import { readCatalog } from '../../app/check.ts'
 import type { ConfigFiles } from '../../config/load.ts'
 import { locateConfig } from '../../config/locate.ts'
 import { mappingsIn } from '../../config/schemas/provider.ts'
-import { download, MAX_DOWNLOAD_BYTES, parseUrl } from '../http.ts'
-import { errorCode, Failure, type Io } from '../io.ts'
+import { readSource } from '../import-source.ts'
+import { Failure, type Io } from '../io.ts'
 import { type Comparison, compare, type Finding } from './compare.ts'
 import { providerOf, readList } from './source.ts'
 import { Manifest, modelsText, offerOf, overlayText, writable } from './write.ts'
 
-interface SyncOptions {
+/** Options of `models sync`. */
+export interface SyncOptions {
   readonly from: string
   readonly provider?: string
   readonly write?: boolean
@@ -37,7 +38,7 @@ export async function sync(
   { io, config }: { readonly io: Io; readonly config: string | undefined },
 ): Promise<Synced> {
   const date = new Date().toISOString().slice(0, 10)
-  const list = readList(await readInput(from, io), from, date)
+  const list = readList(await readSource(from, 'https://models.dev/api.json', io), from, date)
   const { path, packaged } = locateConfig(config, io.env, io.cwd)
   const file = resolve(io.cwd, path)
   const { files } = await readCatalog(file)
@@ -63,19 +64,6 @@ export async function sync(
   const retired = found.retired.map(({ provider, model, id, changes }) => ({ provider, model, id, changes }))
   const { changed, yours, unlisted, skipped } = found
   return { source: list.label, date, changed, new: added, retired, yours, unlisted, skipped, written }
-}
-
-async function readInput(from: string, io: Io): Promise<string> {
-  if (/^https?:\/\//i.test(from)) return download(parseUrl(from, 'https://models.dev/api.json'))
-  const path = resolve(io.cwd, from)
-  try {
-    if ((await stat(path)).size > MAX_DOWNLOAD_BYTES)
-      throw new Failure(`${from} has more than ${MAX_DOWNLOAD_BYTES / 1024 / 1024} MiB; that is no price list`)
-    return await readFile(path, 'utf8')
-  } catch (thrown) {
-    if (thrown instanceof Failure) throw thrown
-    throw new Failure(`${path} cannot be read: ${errorCode(thrown) ?? 'unknown error'}`)
-  }
 }
 
 const folderOf = ({ folder, gateway }: ConfigFiles, key: 'models' | 'providers'): string =>
@@ -125,7 +113,6 @@ async function replace(texts: ReadonlyMap<string, string>, file: string): Promis
   const before = new Map<string, string | undefined>()
   for (const path of texts.keys()) before.set(path, await readFile(path, 'utf8').catch(() => undefined))
   const put = async (all: ReadonlyMap<string, string | undefined>) => {
-    const { rm } = await import('node:fs/promises')
     for (const [path, text] of all) {
       if (text === undefined) await rm(path, { force: true })
       else {
