@@ -49,10 +49,8 @@ export function streamOf(ex: Exchange, principal: Principal, { streams }: Servic
   if (id === null) return undefined
   const stream = streams?.find(id)
   if (!stream) {
-    throw rpcError(404, 'The stream of this session has ended. Open another one with GET.', {
-      code: codes.unauthorized,
-      id: null,
-    })
+    const message = 'This node has no such stream: it has ended, or another node has it. Use Streamable HTTP.'
+    throw rpcError(404, message, { code: codes.unauthorized, id: null })
   }
   if (stream.owner.key === ownerOf(principal).key) return stream
   throw rpcError(403, 'The stream of this session was opened with another key.', { code: codes.unauthorized, id: null })

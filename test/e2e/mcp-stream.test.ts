@@ -108,7 +108,9 @@ t.test('X17 a stream names its address, and takes the answers to what its own ke
   await upstream.reset()
   const args = { model: 'test', messages: [{ role: 'user', content: 'hi' }] }
   const call = { ...ping, method: 'tools/call', params: { name: 'chat', arguments: args } }
-  t.equal((await post(path, call, key)).status, 404)
+  const late = await post(path, call, key)
+  t.equal(late.status, 404)
+  t.match(await late.text(), /another node has it\. Use Streamable HTTP/)
   t.same(await upstream.record('a'), [], 'nothing is spent')
 })
 
