@@ -149,6 +149,26 @@ t.test('postgres', { skip: withoutPostgres }, async t => {
     },
   )
 
+  t.test('a node does not start whose clock is hours off, since it would delete what is not old', async t => {
+    const url = await (await postgresServer()).database()
+    const options = {
+      keyring: () => new Keyring({ given: 'a key of sixteen characters', file: '' }),
+      warn() {},
+      version: '1',
+    }
+    const now = Date.now
+    t.teardown(() => Object.assign(Date, { now }))
+    for (const [skew, refused] of [
+      [2 * HOUR, /stores\.postgres is 120 minutes from/],
+      [-400 * DAY, /is 576000 minutes from/],
+    ] as const) {
+      Date.now = () => now() + skew
+      await t.rejects(openPostgres(url, options), { name: 'StoreError', message: refused })
+    }
+    Date.now = () => now() - HOUR / 2
+    await (await openPostgres(url, options)).close()
+  })
+
   t.test('a database that is set to read-only, as services do for a full disk, is away', async t => {
     const subject = await postgresSubject(t)
     const keyring = () => new Keyring({ given: 'a key of sixteen characters', file: '' })

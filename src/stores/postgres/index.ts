@@ -21,6 +21,8 @@ import { PostgresRetention } from './retention.ts'
 /** Connections of a node: for holds and their ends, and for everything else. */
 const LEDGER_CONNECTIONS = 2
 const OTHER_CONNECTIONS = 4
+/** A node whose clock is further off would delete what is not old, and take keys and sessions for expired. */
+const MAX_SKEW_MINUTES = 60
 /** Turn of operators' changes: one at a time, on all nodes. */
 const CHANGES_TURN = 1
 
@@ -60,6 +62,7 @@ export async function openPostgres(url: string, options: PostgresOptions): Promi
     await Promise.all([first.end(), second.end()])
   }
   try {
+    if (options.now === undefined) await checkClock(sql)
     const retention = new PostgresRetention(url, now)
     // A backup may lock the table for long. Rows of days without a partition have a default one.
     await retention.prepare().catch(warn)
@@ -120,6 +123,12 @@ export const postgresJobs = (sql: Sql, ledger: PostgresLedger, { keyring, keys, 
 async function clock(sql: Sql): Promise<number> {
   const [row] = await sql.query<{ now: bigint }>('SELECT now_ms() AS now')
   return Number(row!.now)
+}
+
+async function checkClock(sql: Sql): Promise<void> {
+  const minutes = Math.round(Math.abs(Date.now() - (await clock(sql))) / 60_000)
+  if (minutes <= MAX_SKEW_MINUTES) return
+  throw new StoreError(`The clock of stores.postgres is ${minutes} minutes from this machine's. Set the wrong one.`)
 }
 
 /** For the PostgreSQL database at `url`. */
