@@ -1,11 +1,12 @@
 /** `gatewayctl image`: generates an image into a file, through the public listener. */
+import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { printable } from '../lib/printable.ts'
 import { imageType } from '../media/type.ts'
 import { readText } from './http.ts'
-import { errorCode, Failure, unwritable } from './io.ts'
+import { Failure, unwritable } from './io.ts'
 import { addPublicOptions, type PublicOptions, parseAnswer, post } from './public.ts'
 import { remarkWhile, servedOf, showServed } from './remarks.ts'
 import type { Open } from './session.ts'
@@ -46,7 +47,11 @@ export function addImage(program: Command, open: Open): void {
       if (first?.b64_json === undefined) throw new Failure('the answer contains no image')
       if (!json || options.out !== undefined) {
         const bytes = Buffer.from(first.b64_json, 'base64')
-        const file = options.out ?? `image.${imageType(bytes)?.replace('image/', '') ?? 'bin'}`
+        const type = imageType(bytes)?.replace('image/', '') ?? 'bin'
+        let file = options.out ?? `image.${type}`
+        // The image is paid for.
+        for (let next = 2; options.out === undefined && existsSync(resolve(io.cwd, file)); next++)
+          file = `image-${next}.${type}`
         await write(resolve(io.cwd, file), file, bytes, options.out === undefined)
         if (!json) io.out(`${printable(file)}\n`)
       }
@@ -60,7 +65,6 @@ async function write(path: string, name: string, bytes: Buffer, isNew: boolean):
   try {
     await writeFile(path, bytes, { flag: isNew ? 'wx' : 'w' })
   } catch (thrown) {
-    if (errorCode(thrown) !== 'EEXIST') throw unwritable(name, thrown)
-    throw new Failure(`${printable(name)} already exists; name another file as --out`)
+    throw unwritable(name, thrown)
   }
 }

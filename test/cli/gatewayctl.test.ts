@@ -449,12 +449,17 @@ t.test('image writes a picture into a file, and never over one that it was not g
   t.equal((await ctl(['image', 'a cat', '--out', 'mine.png', '--model', 'm', '--url', url], env)).code, 0)
   t.ok(readFileSync(join(dir, 'mine.png')).equals(png))
   const rows: [args: string[], code: number, said: RegExp][] = [
-    [['a cat'], 1, /^image\.png already exists; name another file as --out$/m],
     [['a cat', '--out', 'no/such/folder.png'], 1, /^cannot write no\/such\/folder\.png: ENOENT$/m],
     [['nothing'], 1, /^the answer contains no image$/m],
     [['a cat', '--key', 'secret'], 2, /--key takes no secret/],
   ]
   await refuses(t, args => ctl(['image', ...args, '--url', url], env), rows)
+  writeFileSync(join(dir, 'image.png'), 'old')
+  for (const file of ['image-2.png', 'image-3.png']) {
+    t.match(await ctl(['image', 'a cat', '--url', url], env), { code: 0, stdout: `${file}\n` })
+    t.ok(readFileSync(join(dir, file)).equals(png))
+  }
+  t.equal(readFileSync(join(dir, 'image.png'), 'utf8'), 'old')
   got.length = 0
   t.equal((await ctl(['image', 'a cat', '--out', 'no/such/folder.png', '--url', url], env)).code, 1)
   t.strictSame(got, [], 'no image is paid for that nobody gets')
