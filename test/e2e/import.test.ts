@@ -298,6 +298,16 @@ t.test('keys go on working with their limits and what was spent of them', async 
     createdBy: '42@users.invalid',
     expiresAt: '2100-01-01T00:00:00.000Z',
   })
+  const spelled = [
+    oldKey('sk-canary-spelled-0010', { user_id: 'ADA@Example.com' }),
+    oldKey('sk-canary-spelled-0011', { user_id: 'Ada@example.COM', team_alias: 'blue', team_id: 't-1' }),
+  ]
+  await gateway.writeFile('spelled.json', JSON.stringify(spelled))
+  t.match(await imported('--keys', 'spelled.json'), { code: 0, printed: /2 made, 0 there already/ })
+  t.match((await command<Key[]>('keys.list', {})).slice(-2), [
+    { createdBy: 'ada@example.com' },
+    { createdBy: 'ada@example.com' },
+  ])
   await gateway.writeFile('group.json', JSON.stringify([oldKey('sk-canary-group-0009', { models: ['beta-group'] })]))
   t.match(await imported('--keys', 'group.json'), { code: 0, printed: /cannot call it: beta-group/ })
   const refused = await imported('--keys', litellm)

@@ -295,7 +295,7 @@ export async function importKeys(keys: readonly Imported[], admin: Admin): Promi
   const organizations = new Set(named.map(({ name }) => name))
   const projects = new Map(placed.map(({ organization, name, id }) => [placeOf(organization, name), id]))
   const listed = await listAll<Member>(admin, 'members.list')
-  const members = new Map(listed.map(one => [placeOf(one.organization, one.email.toLowerCase()), one.projects]))
+  const members = new Map(listed.map(one => [placeOf(one.organization, one.email.toLowerCase()), one]))
   for (const key of keys) {
     const { organization, project, projectArgs } = key
     if (!organizations.has(organization)) {
@@ -314,7 +314,8 @@ export async function importKeys(keys: readonly Imported[], admin: Admin): Promi
   const outcome = { made: 0, found: 0 }
   const strange = new Set<string>()
   for (const { organization, project, member, args, models } of keys) {
-    const key = { project: projects.get(placeOf(organization, project)), createdBy: member, models, ...args }
+    const createdBy = member && members.get(placeOf(organization, member.toLowerCase()))!.email
+    const key = { project: projects.get(placeOf(organization, project)), createdBy, models, ...args }
     const { found, unknown = [] } = await admin.command<{ found?: boolean; unknown?: string[] }>('keys.import', key)
     for (const name of unknown) if (name !== NO_MODELS) strange.add(name)
     if (found) outcome.found++
@@ -326,16 +327,16 @@ export async function importKeys(keys: readonly Imported[], admin: Admin): Promi
 /** Names are unique within an organization. */
 const placeOf = (organization: string, name: string): string => `${organization}\n${name}`
 
-/** `members`: their projects by their place; null for all projects. */
-async function joinMember(admin: Admin, members: Map<string, Member['projects']>, key: Imported): Promise<void> {
+/** `members`: by their place, whose addresses are in small letters. */
+async function joinMember(admin: Admin, members: Map<string, Member>, key: Imported): Promise<void> {
   const { organization, project, member, memberArgs } = key
   if (member === undefined) return
   const place = placeOf(organization, member.toLowerCase())
-  const projects = members.get(place)
-  if (projects === null || projects?.includes(project)) return
-  const more = [...(projects ?? []), project]
-  const given = { organization, projects: more }
-  if (projects) await admin.command('members.update', { ...given, member })
-  else await admin.command('members.add', { ...given, email: member, role: 'developer', ...memberArgs })
-  members.set(place, more)
+  const known = members.get(place)
+  if (known?.projects === null || known?.projects.includes(project)) return
+  const email = known?.email ?? member
+  const projects = [...(known?.projects ?? []), project]
+  if (known) await admin.command('members.update', { organization, member: email, projects })
+  else await admin.command('members.add', { organization, email, role: 'developer', projects, ...memberArgs })
+  members.set(place, { organization, email, projects })
 }
