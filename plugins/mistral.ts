@@ -5,12 +5,12 @@
 import type { EmbeddingRequest, Plugin, Target, Translator, WireRequest } from '../src/plugin.ts'
 import { MistralDecoder } from './mistral/decode.ts'
 import { encode } from './mistral/encode.ts'
-import { error } from './mistral/error.ts'
 import { moderations } from './mistral/moderations.ts'
 import { ocr } from './mistral/ocr.ts'
 import { transcriptions } from './mistral/transcriptions.ts'
 import { textsOf } from './shared/embeddings/inputs.ts'
 import { openAiFormWire } from './shared/embeddings/openai-form.ts'
+import { plainError } from './shared/error.ts'
 import { fromWireName, withClientNames } from './shared/tool-name.ts'
 
 /** `dimensions` is `output_dimension` here. */
@@ -33,16 +33,10 @@ const chat: Translator<'chat'> = {
   encode,
   decoder: (mode, target, input) =>
     withClientNames(new MistralDecoder(mode, target, input?.n ?? 1), input, fromWireName),
-  error,
+  error: plainError,
 }
 
 /** Mistral's API: chat, embeddings, classifiers, OCR and audio. */
 export const plugin = {
-  wires: [
-    chat,
-    openAiFormWire('mistral.embeddings', encodeEmbeddings, error),
-    moderations,
-    ocr,
-    transcriptions,
-  ] as const,
+  wires: [chat, openAiFormWire('mistral.embeddings', encodeEmbeddings), moderations, ocr, transcriptions] as const,
 } satisfies Plugin

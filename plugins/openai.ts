@@ -47,7 +47,7 @@ function readModeration({
 }
 
 /** OpenAI's "Create moderation" API, `POST /moderations`. */
-const moderations = moderationWire('openai.moderations', encodeModeration, readModeration, plainError)
+const moderations = moderationWire('openai.moderations', encodeModeration, readModeration)
 
 /** Inputs are sent unchanged, including token ids. */
 function encodeEmbeddings(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireRequest {

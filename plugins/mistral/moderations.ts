@@ -8,7 +8,6 @@ import {
   type WireRequest,
 } from '../../src/plugin.ts'
 import { isFlag, isScore, membersOf, moderationWire } from '../shared/moderations.ts'
-import { error } from './error.ts'
 
 /** OpenAI's name of each category that it has, too. Those that are missing alone do not flag a text. */
 const NAMES: Readonly<Record<string, string>> = {
@@ -64,4 +63,4 @@ function renamed<T>(members: Readonly<Record<string, T>>, joined: (a: T, b: T) =
 }
 
 /** Mistral's Classifiers API, `POST /moderations`. */
-export const moderations = moderationWire('mistral.moderations', encode, read, error)
+export const moderations = moderationWire('mistral.moderations', encode, read)

@@ -11,9 +11,8 @@ import {
   type Target,
   type Translator,
 } from '../../src/plugin.ts'
-import { errorIn } from '../shared/error.ts'
+import { errorIn, plainError } from '../shared/error.ts'
 import { parsed, WholeDecoder } from '../shared/whole.ts'
-import { error } from './error.ts'
 
 /** Mistral's OCR API, `POST /ocr`; the canonical request is its body. */
 export const ocr: Translator<'ocr'> = {
@@ -21,7 +20,7 @@ export const ocr: Translator<'ocr'> = {
   wire: 'mistral.ocr',
   encode: (request, { mapping }) => ({ path: '/ocr', body: { ...request, model: mapping.externalId } }),
   decoder: (_mode, target, input) => new WholeDecoder(frame => read(parsed(frame), target, input!)),
-  error,
+  error: plainError,
 }
 
 /** No document that is read has more. */

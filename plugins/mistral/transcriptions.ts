@@ -9,9 +9,9 @@ import {
   type Translator,
   type WireRequest,
 } from '../../src/plugin.ts'
+import { plainError } from '../shared/error.ts'
 import { type Spoken, type TranscriptForm, transcriptDecoder } from '../shared/transcript-decoder.ts'
 import { fileOf, languageOf, secondsIn, segmentsIn, wordsIn } from '../shared/transcriptions.ts'
-import { error } from './error.ts'
 
 type Request = Readonly<TranscriptionRequest>
 
@@ -76,5 +76,5 @@ export const transcriptions: Translator<'transcriptions'> = {
   takesUrls: true,
   encode,
   decoder: (mode, target, input) => transcriptDecoder(mode, target, input!, form),
-  error,
+  error: plainError,
 }

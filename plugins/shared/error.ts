@@ -1,19 +1,19 @@
 /** Errors of wires in the dialects of `readProviderError`, and of answers that a model has spoilt. */
 import {
   billed,
+  errorReader,
   errors,
   type GatewayError,
   guessStatus,
   readProviderError,
   type Target,
-  type Translator,
   type Usage,
   upstreamError,
-  upstreamErrorFrom,
 } from '../../src/plugin.ts'
+import { findingsError } from './findings.ts'
 
 /** The error of a status of 400 or above. */
-export const plainError: Translator['error'] = (status, body, target) => upstreamErrorFrom(status, body, target)
+export const plainError = errorReader(findingsError)
 
 /** The error in an answer (E5); else an error that the answer lacks `what`, such as "a list of results". */
 export function errorIn(answer: unknown, what: string, target: Target): GatewayError {

@@ -11,7 +11,7 @@ import {
   type Target,
   type Translator,
 } from '../../src/plugin.ts'
-import { errorIn } from './error.ts'
+import { errorIn, plainError } from './error.ts'
 import { parsed, WholeDecoder } from './whole.ts'
 
 /** A moderation wire; `read` makes a result of each entry of `results`. */
@@ -19,13 +19,12 @@ export const moderationWire = (
   wire: string,
   encode: Translator<'moderations'>['encode'],
   read: (entry: Json) => ModerationResult,
-  error: Translator<'moderations'>['error'],
 ): Translator<'moderations'> => ({
   op: 'moderations',
   wire,
   encode,
   decoder: (_mode, target, input) => decoder(read, target, input!),
-  error,
+  error: plainError,
 })
 
 const decoder = (read: (entry: Json) => ModerationResult, target: Target, input: Readonly<ModerationRequest>) =>

@@ -206,6 +206,12 @@ t.test('refusals are read in each provider’s own form, and show no credential'
       { detail: [{ type: 'extra', loc: ['body', 'x'], msg: 'no' }] },
       { status: 400, param: 'x' },
     ],
+    [
+      'openai.embeddings',
+      422,
+      { detail: [{ loc: ['body', 'input', 0], msg: 'too long' }, { msg: 'and wrong' }] },
+      { status: 400, param: 'input[0]', message: 'input[0]: too long; and wrong' },
+    ],
     ['cohere.embeddings', 498, { message: 'invalid token' }, { status: 502, upstreamStatus: 498, failover: true }],
     ['voyage.embeddings', 400, { detail: 'too long for sk-secret-1' }, { status: 400, message: 'too long for ***' }],
     ['jina.embeddings', 401, { detail: 'no' }, { status: 502, code: 'upstream_credential', failover: true }],

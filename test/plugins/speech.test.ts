@@ -300,6 +300,11 @@ t.test('a WAV head says its sizes, or that they are not known', async t => {
 t.test('what ElevenLabs calls unauthorized may be a quota that is spent', async t => {
   const { error } = wires.get('elevenlabs.speech')!
   const of = (status: number, detail: unknown) => error(status, JSON.stringify({ detail }), offer())
+  t.match(of(422, [{ loc: ['body', 'text'], msg: 'Field required', type: 'missing' }]), {
+    status: 400,
+    param: 'text',
+    message: 'text: Field required',
+  })
   t.match(of(401, { status: 'quota_exceeded', message: 'spent' }), { code: 'upstream_credential', failover: true })
   t.match(of(429, { status: 'system_busy', message: 'busy' }), { code: 'upstream_rate_limited', failover: true })
   t.match(of(422, [{ loc: ['body'], msg: 'bad text' }]), { status: 400, message: /bad text/ })

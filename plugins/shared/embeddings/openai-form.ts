@@ -15,18 +15,14 @@ import { parsed, WholeDecoder } from '../whole.ts'
 import { boundsOf, vectorsWanted } from './inputs.ts'
 import { sliceOf } from './slice.ts'
 
-/** A wire with its own request form, and OpenAI's form of answers and usually of errors. */
-export const openAiFormWire = (
-  wire: string,
-  encode: Translator<'embeddings'>['encode'],
-  error = plainError,
-): Translator<'embeddings'> => ({
+/** A wire with its own request form, and OpenAI's form of answers. */
+export const openAiFormWire = (wire: string, encode: Translator<'embeddings'>['encode']): Translator<'embeddings'> => ({
   op: 'embeddings',
   wire,
   encode,
   // Large answers pass unchanged; others are parsed and ordered.
   decoder: (_mode, target, input) => new WholeDecoder(frame => read(frame, target, input)),
-  error,
+  error: plainError,
 })
 
 function read(frame: Frame, target: Target, input: Readonly<EmbeddingRequest> | undefined): Event[] {

@@ -1,27 +1,11 @@
-/** Errors of Mistral's dialect. */
-import {
-  type GatewayError,
-  isObject,
-  type Json,
-  parseErrorBody,
-  readProviderError,
-  type Target,
-  textIn,
-  upstreamError,
-  upstreamErrorFrom,
-} from '../../src/plugin.ts'
+/** Errors of servers that check requests by a schema: FastAPI's 422, which Mistral, ElevenLabs and many others send. */
+import { isObject, type Json, readProviderError, type Target, textIn, upstreamError } from '../../src/plugin.ts'
 
-/** An error answer as a GatewayError: a validator's findings become the message, the first field the param. */
-export function error(status: number, body: string, target: Target): GatewayError {
-  let parsed: unknown
-  try {
-    parsed = parseErrorBody(body)
-  } catch {
-    return upstreamErrorFrom(status, body, target)
-  }
-  const findings = findingsIn(parsed)
-  const reported = readProviderError(parsed)
-  if (findings.length === 0 || !reported) return upstreamErrorFrom(status, body, target)
+/** A validator's findings become the message, the first field the param. Undefined for a body without any. */
+export function findingsError(body: unknown, target: Target, status: number) {
+  const findings = findingsIn(body)
+  const reported = readProviderError(body)
+  if (findings.length === 0 || !reported) return undefined
   const [first] = findings
   return upstreamError(
     status,
