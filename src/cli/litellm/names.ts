@@ -58,6 +58,24 @@ interface Pooled {
   readonly isTagged: boolean
 }
 
+/** A name with its deployments, those of the lowest order first. */
+interface Pool {
+  readonly name: string
+  readonly deployments: readonly Deployment[]
+  readonly isPattern: boolean
+  readonly isAlone: boolean
+  /** Whether they have several orders. */
+  readonly isOrdered: boolean
+}
+
+const poolOf = (name: string, written: readonly Deployment[]): Pool => ({
+  name,
+  deployments: written.toSorted((a, b) => orderOf(a) - orderOf(b) || 0),
+  isPattern: name.includes('*'),
+  isAlone: written.length === 1,
+  isOrdered: new Set(written.map(orderOf)).size > 1,
+})
+
 /** Builds a pool of targets for each name. */
 export class Pools {
   readonly #names: Names
@@ -118,40 +136,16 @@ export class Pools {
 
   /** Adds the models of a name, and resolves with the targets that stand for all of them. */
   async #add(name: string, written: readonly Deployment[]): Promise<readonly string[]> {
-    const deployments = written.toSorted((a, b) => orderOf(a) - orderOf(b) || 0)
-    const orders = new Set(deployments.map(orderOf))
-    const isOrdered = orders.size > 1
-    const isPattern = name.includes('*')
-    const isAlone = deployments.length === 1
-    const all = deployments.map(deployment => ({
-      deployment,
-      defaults: isPattern && !isAlone ? {} : defaultsOf(deployment, this.#report),
-    }))
-    const isPlain = isAlone && Object.keys(all[0]!.defaults).length === 0 && !isPattern
-    const isHidden = !isPlain || this.#fallbacks.has(name)
-    const isTagged = this.#isTagged && !isAlone && !isPattern && !isOrdered && deployments.some(one => tagsOf(one)[0])
-    const entries: Section[] = []
-    const ofOrder = new Map<number, Section[]>()
-    let count = 0
-    for (const { deployment, defaults } of all) {
-      count++
-      const order = orderOf(deployment)
-      const isShared = deployments.filter(one => orderOf(one) === order).length > 1 && !(isPattern && isOrdered)
-      this.#report.carried(`${deployment.at}.litellm_params.order`, 'the order of the targets')
-      const target = await this.#targetFor(name, deployment, isHidden)
-      const weight = isShared && this.#strategy === 'weight' ? weightOf(deployment, deployments, this.#report) : {}
-      const preset = isAlone || Object.keys(defaults).length === 0 ? undefined : this.#freeId(`${name}.${count}`)
-      if (preset !== undefined) this.#virtual.push({ id: preset, hidden: true, use: [target], defaults })
-      entries.push({ model: preset ?? target, ...weight })
-      ofOrder.set(order, [...(ofOrder.get(order) ?? []), entries.at(-1)!])
-    }
-    const groups = [...ofOrder.values()]
-    const inOrder = isOrdered && !isPattern ? groups.map(group => this.#ofGroup(name, group)) : groups.flat()
-    const use = isTagged ? this.#byTags(name, deployments, entries) : inOrder
-    const { defaults } = all[0]!
-    const hasDefaults = isAlone && Object.keys(defaults).length > 0
+    const pool = poolOf(name, written)
+    const { deployments, isPattern, isAlone, isOrdered } = pool
+    const defaults = deployments.map(one => (isPattern && !isAlone ? {} : defaultsOf(one, this.#report)))
+    const hasDefaults = isAlone && Object.keys(defaults[0]!).length > 0
+    const isPlain = isAlone && !hasDefaults && !isPattern
     const isFinal = !this.#fallbacks.has(name)
+    const entries = await this.#entries(pool, defaults, !isPlain || !isFinal)
     if (isPlain && isFinal) return [name]
+    const isTagged = this.#isTagged && !isAlone && !isPattern && !isOrdered && deployments.some(one => tagsOf(one)[0])
+    const use = isTagged ? this.#byTags(name, deployments, entries) : this.#inOrder(pool, entries)
     const targets = use.map(one => String(one.model))
     if (!isFinal && (isPattern || (isAlone && !hasDefaults))) return targets
     const id = isFinal ? name : this.#freeId(`${name}.own`)
@@ -160,9 +154,38 @@ export class Pools {
       ...(!isFinal && { hidden: true }),
       ...(!isAlone && !isOrdered && !isTagged && { strategy: this.#strategy }),
       use: use.map(one => (Object.keys(one).length === 1 ? one.model : one)),
-      ...(hasDefaults && { defaults }),
+      ...(hasDefaults && { defaults: defaults[0] }),
     })
     return isPattern ? targets : [id]
+  }
+
+  /** Adds the model of each deployment, and returns them as targets with their weights. */
+  async #entries(pool: Pool, defaults: readonly Section[], isHidden: boolean): Promise<readonly Section[]> {
+    const { name, deployments, isPattern, isAlone, isOrdered } = pool
+    const entries: Section[] = []
+    for (const [index, deployment] of deployments.entries()) {
+      const isShared = deployments.filter(one => orderOf(one) === orderOf(deployment)).length > 1
+      const isDrawn = isShared && !(isPattern && isOrdered) && this.#strategy === 'weight'
+      this.#report.carried(`${deployment.at}.litellm_params.order`, 'the order of the targets')
+      const target = await this.#targetFor(name, deployment, isHidden)
+      const weight = isDrawn ? weightOf(deployment, deployments, this.#report) : {}
+      const own = defaults[index]!
+      const preset = isAlone || Object.keys(own).length === 0 ? undefined : this.#freeId(`${name}.${index + 1}`)
+      if (preset !== undefined) this.#virtual.push({ id: preset, hidden: true, use: [target], defaults: own })
+      entries.push({ model: preset ?? target, ...weight })
+    }
+    return entries
+  }
+
+  /** Returns a target for each order of the deployments, which are in that order. */
+  #inOrder({ name, deployments, isPattern, isOrdered }: Pool, entries: readonly Section[]): readonly Section[] {
+    if (!isOrdered || isPattern) return entries
+    return [...new Set(deployments.map(orderOf))].map(order =>
+      this.#ofGroup(
+        name,
+        entries.filter((_, index) => orderOf(deployments[index]!) === order),
+      ),
+    )
   }
 
   /** Returns targets for requests with a tag, and those for all: of the tag `default`, else without tags, else each one. */
