@@ -35,6 +35,11 @@ const KEY = 'MODEL_GATEWAY_API_KEY'
 /** Tokens of context that this tool assumes of every model. */
 const GEMINI_CONTEXT = 1_048_576
 
+/** Models by which it searches, compacts, corrects and checks, as its settings name them. */
+const GEMINI_HELPERS = ['gemini-2.5', 'gemini-3', 'gemini-3.5']
+  .map(name => `${name}-flash-base`)
+  .concat('chat-compression-default', 'flash-lite')
+
 /** Tools by the name that `launch` takes. */
 export const tools = {
   codex: {
@@ -112,6 +117,11 @@ export const tools = {
           security: { auth: { selectedType: 'gemini-api-key' } },
           ...(context < GEMINI_CONTEXT && {
             model: { compressionThreshold: context / 2 / GEMINI_CONTEXT },
+          }),
+          ...(model !== undefined && {
+            modelConfigs: {
+              customOverrides: GEMINI_HELPERS.map(name => ({ match: { model: name }, modelConfig: { model } })),
+            },
           }),
         },
       },

@@ -83,6 +83,8 @@ t.test('launch starts a tool with a key of its own, which is gone when the tool 
     t.match((await launch(name, '--model', 'test', '--print')).stdout, said, `${name} knows the limits of the model`)
     t.notMatch((await launch(name, '--print')).stdout, said, `${name}: no model is named`)
   }
+  const helpers = (await launch('gemini', '--model', 'test', '--print')).stdout
+  t.match(helpers, /\{"match":\{"model":"gemini-3-flash-base"\},"modelConfig":\{"model":"test"\}\}/)
   rmSync(join(dir, 'claude'))
   t.match(await launch('claude'), { code: 1, stderr: /install it: npm install -g @anthropic-ai\/claude-code/ })
   t.match(await launch('vim'), { code: 2 })
