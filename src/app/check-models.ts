@@ -1,8 +1,7 @@
 /** Catalogue entries that need an operator's attention: old prices, missing prices, deactivated models. */
 import type { Catalog } from '../core/catalog.ts'
 import type { Mapping, Model } from '../core/translator.ts'
-
-const DAY_MS = 86_400_000
+import { DAY_MS } from '../lib/period.ts'
 
 /** One entry of the catalogue that needs attention. */
 interface ModelWarning {

@@ -1,8 +1,8 @@
 /** Ends of the certificates that servers of the operator's choice have shown. */
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
+import { DAY_MS } from '../lib/period.ts'
 
-const DAY_MS = 86_400_000
 /** Hosts that are kept; further ones are not noted. */
 const MAX_HOSTS = 500
 

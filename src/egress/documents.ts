@@ -2,6 +2,7 @@
 import { LRUCache } from 'lru-cache'
 import type { DocumentSource } from '../core/ports.ts'
 import { errors, GatewayError } from '../lib/error.ts'
+import { DAY_MS, MINUTE_MS } from '../lib/period.ts'
 import { FairShare } from '../limits/share.ts'
 import type { Fetcher } from './fetcher.ts'
 import { AddressNotAllowed } from './redirects.ts'
@@ -14,8 +15,6 @@ const MAX_CACHED_DOCUMENTS = 1_000
 /** At the same time, of all strangers together; and what one reader may have of those. */
 const MAX_FETCHES = 16
 const TENANT_SHARE = 1 / 4
-const MINUTE_MS = 60_000
-const DAY_MS = 86_400_000
 const FORM_TYPE = 'application/x-www-form-urlencoded'
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;.*)?$/i
 

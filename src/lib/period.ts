@@ -1,4 +1,4 @@
-/** Recurring spans of time: calendar hours, days, weeks and months in a time zone, and billing cycles. */
+/** Units of time, and recurring spans: calendar hours, days, weeks and months in a time zone, and billing cycles. */
 
 /** The values of a limit's `period` that recur. */
 export const periods = ['hour', 'day', 'week', 'month'] as const
@@ -11,10 +11,14 @@ export interface Span {
   readonly end: number
 }
 
-const HOUR_MS = 3_600_000
-const DAY_MS = 24 * HOUR_MS
+export const MINUTE_MS = 60_000
+export const HOUR_MS = 60 * MINUTE_MS
+export const DAY_MS = 24 * HOUR_MS
 /** 1970-01-01 was a Thursday; weeks begin on Mondays. */
 const DAYS_BEFORE_MONDAY = 3
+
+/** Start of the hour of `at` in UTC, both in Unix milliseconds. */
+export const hourOf = (at: number): number => Math.floor(at / HOUR_MS) * HOUR_MS
 
 /** The span of `period` that contains `at`, in an IANA time zone. Throws a RangeError for an unknown zone. */
 export function spanOf(period: Period, zone: string, at: number): Span {

@@ -1,8 +1,6 @@
 /** Kinds of rate limits, and what happens at one. docs/rate-limits.md has the same table. */
 
-const MINUTE_MS = 60_000
-const HOUR_MS = 60 * MINUTE_MS
-const DAY_MS = 24 * HOUR_MS
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../lib/period.ts'
 
 /** Units of limits. */
 export type Counted = 'requests' | 'tokens' | 'input tokens' | 'output tokens'

@@ -1,4 +1,5 @@
 /** Shares a bounded amount of something (bytes, places, entries) among tenants, so that none can take all of it. */
+import { MINUTE_MS } from '../lib/period.ts'
 import { timerMs } from '../lib/timer.ts'
 
 /** Share of the limit that a tenant may hold, from 0 to 1: alone, and while another is active. One unit always fits. */
@@ -16,7 +17,7 @@ const DEFAULT_SHARES: Shares = { alone: 3 / 4, contended: 1 / 2 }
 export const aloneOf = (limit: number): number => (limit >= MIN_SHARED_LIMIT ? 15 / 16 : 1)
 const MIN_SHARED_LIMIT = 16
 /** A tenant is active while it holds anything, and for this long after its last request. */
-const ACTIVE_MS = 10 * 60_000
+const ACTIVE_MS = 10 * MINUTE_MS
 
 /** A tenant's last request. */
 interface Arrival {

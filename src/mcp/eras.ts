@@ -1,6 +1,7 @@
 /** Protocol revisions: those that begin with `initialize`, and 2026-07-28, whose requests are self-contained. */
 import type { Exchange } from '../core/exchange.ts'
 import { isObject, objectIn } from '../json/json.ts'
+import { HOUR_MS } from '../lib/period.ts'
 import { codes, type Id, type Params, type RpcAnswer, type RpcRequest, rpcError } from './message.ts'
 
 /** The revision without a handshake. */
@@ -11,7 +12,6 @@ export const LEGACY = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'] a
 export const VERSIONS: readonly string[] = [MODERN, ...LEGACY]
 
 const META = 'io.modelcontextprotocol/'
-const HOUR_MS = 3_600_000
 
 /** `serverInfo` of the protocol. */
 export interface ServerInfo {

@@ -5,6 +5,7 @@ import type { Op } from '../core/ops.ts'
 import type { Mapping, Model, Target } from '../core/translator.ts'
 import { errors, GatewayError } from '../lib/error.ts'
 import { perObject } from '../lib/per-object.ts'
+import { DAY_MS } from '../lib/period.ts'
 import { candidatesOf } from './candidate.ts'
 import { admits, type Credentials, credentialsFor, isByok, type Payer, permitted, uncredentialed } from './policy.ts'
 import { preferred } from './preferences.ts'
@@ -12,7 +13,6 @@ import type { RoutedRequest, RoutingQuery } from './query.ts'
 import { capable } from './requirements.ts'
 import { type ModelReference, resolve } from './resolve.ts'
 
-const DAY_MS = 86_400_000
 const NEVER = '9999-12-31'
 
 /** The lists behind `auto`, and how far a plan may go. */

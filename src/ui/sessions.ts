@@ -2,8 +2,9 @@
 import { randomBytes } from 'node:crypto'
 import type { JWTPayload } from 'jose'
 import { equals } from '../admin/guard.ts'
+import { HOUR_MS } from '../lib/period.ts'
 
-const LIFETIME_MS = 8 * 3_600_000
+const LIFETIME_MS = 8 * HOUR_MS
 /** The oldest is signed out for one more. */
 const MAX_SESSIONS = 100
 const RANDOM_BYTES = 32

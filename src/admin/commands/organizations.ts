@@ -1,6 +1,7 @@
 /** Organizations and their projects. */
 import type { OrganizationRecord, ProjectRecord } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
+import { HOUR_MS } from '../../lib/period.ts'
 import {
   cacheTtl,
   durationOf,
@@ -114,7 +115,6 @@ const projectSettings = {
   ...rateArguments,
 }
 
-const HOUR_MS = 3_600_000
 const hoursOf = (ms: number | null): string => (ms === null ? 'off' : `${ms / HOUR_MS}h`)
 const shownProject = ({ limits, ...rest }: ProjectRecord) => ({ ...rest, limits: limits.map(shownLimit) })
 const showProjects = rows<ReturnType<typeof shownProject>>(

@@ -3,13 +3,13 @@ import { formatMoney } from '../../core/money.ts'
 import { type AuditEntry, type UsageGroup, type UsageTotals, usageGroups } from '../../core/ports.ts'
 import { type Schema, s } from '../../core/schema.ts'
 import { errors } from '../../lib/error.ts'
+import { DAY_MS } from '../../lib/period.ts'
 import { maskAll } from '../../secrets/known.ts'
 import { mapText } from '../../secrets/map-text.ts'
 import { keyId, organization, partArguments, partOf, project, scopeOf } from '../arguments.ts'
 import { type CommandTable, command, option } from '../command.ts'
 import { facts, rows, table } from '../table.ts'
 
-const DAY_MS = 86_400_000
 const DEFAULT_DAYS = 30
 
 const date = s.string({ pattern: '^\\d{4}-\\d{2}-\\d{2}$', description: 'a date such as 2026-01-31' })

@@ -2,8 +2,7 @@
 
 import type { Exchange } from '../../core/exchange.ts'
 import type { Exhausted, Hold, HoldRequest, Principal, Quota, Services } from '../../core/ports.ts'
-
-const DAY_MS = 86_400_000
+import { DAY_MS } from '../../lib/period.ts'
 
 /** A limit that has another model used. */
 interface Instead {

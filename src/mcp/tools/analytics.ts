@@ -2,10 +2,10 @@
 import { toNumber } from '../../core/money.ts'
 import type { Principal, ReportQuery, ReportStore, ReportSums } from '../../core/ports.ts'
 import { type Infer, s } from '../../core/schema.ts'
+import { DAY_MS } from '../../lib/period.ts'
 import { FairShare } from '../../limits/share.ts'
 import { count, only, orNull, type ToolContext, type ToolResult, time, toolError } from '../tool.ts'
 
-const DAY_MS = 86_400_000
 const USUAL_DAYS = 30
 /** The longest period. */
 export const MAX_DAYS = 366

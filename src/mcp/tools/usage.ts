@@ -1,6 +1,7 @@
 /** `get-usage` and `get-usage-breakdown`: what was used in a period, over time and by what. */
 import { type ReportGroup, type ReportStore, type ReportSums, reportGroups } from '../../core/ports.ts'
 import { type Infer, s } from '../../core/schema.ts'
+import { DAY_MS, HOUR_MS } from '../../lib/period.ts'
 import { count, orNull, structured, type Tool, type ToolContext, toolError } from '../tool.ts'
 import {
   coverage,
@@ -19,8 +20,7 @@ import {
   sums,
 } from './analytics.ts'
 
-const HOUR_MS = 3_600_000
-const units = { day: { ms: 24 * HOUR_MS, days: MAX_DAYS }, hour: { ms: HOUR_MS, days: 31 } } as const
+const units = { day: { ms: DAY_MS, days: MAX_DAYS }, hour: { ms: HOUR_MS, days: 31 } } as const
 
 const invalid = (tool: string, what: string) => toolError(`Invalid arguments for ${tool}: ${what}`)
 

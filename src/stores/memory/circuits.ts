@@ -1,5 +1,6 @@
 /** Circuit breakers of one process: one per organization, and one for all. Only targets with failures take memory. */
 import type { CircuitPolicy, CircuitState, Circuits, Opened } from '../../core/ports.ts'
+import { MINUTE_MS } from '../../lib/period.ts'
 import { Circuit } from './circuit.ts'
 import { FairEntries } from './fair-entries.ts'
 
@@ -10,7 +11,7 @@ const MAX_SHARE = 1 / 2
 /** Tolerance for rounding in sums of shares. */
 const EPSILON = 1e-9
 /** Reports older than this do not count. */
-const REPORT_MS = 5 * 60_000
+const REPORT_MS = 5 * MINUTE_MS
 
 /** Clock and chance, which tests replace. */
 export interface CircuitClock {

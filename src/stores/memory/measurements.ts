@@ -1,6 +1,7 @@
 /** Measurements of offers in this process, per organization. */
 import { LRUCache } from 'lru-cache'
 import type { History, Measured, Measurements, Sample } from '../../core/ports.ts'
+import { MINUTE_MS } from '../../lib/period.ts'
 import { FairEntries } from './fair-entries.ts'
 import {
   ALL_REQUESTS,
@@ -17,7 +18,6 @@ import {
 
 export { MAX_MINUTES } from './series.ts'
 
-const MINUTE_MS = 60_000
 /** Offers with measurements: of the gateway's providers, and of organizations' own ones. */
 const MAX_OFFERS = 1000
 const MAX_OWN_OFFERS = 1000

@@ -2,10 +2,10 @@
 import type pg from 'pg'
 import type { RetentionStore } from '../../core/ports.ts'
 import { stampOf } from '../../lib/id.ts'
+import { DAY_MS } from '../../lib/period.ts'
 import { dropEndUserLimits } from '../rules/labels.ts'
 import { connected } from './migrate.ts'
 
-const DAY_MS = 86_400_000
 /** Days that have their partition before they begin. */
 const DAYS_AHEAD = 3
 /** Rows of other days that are deleted at a time. */

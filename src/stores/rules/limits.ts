@@ -3,8 +3,7 @@
 import type { Budget, BudgetState, LimitInput, LimitRecord } from '../../core/ports.ts'
 import { errors } from '../../lib/error.ts'
 import { stampOf } from '../../lib/id.ts'
-import { isZone, spanOf } from '../../lib/period.ts'
-import { hourOf } from './hours.ts'
+import { hourOf, isZone, spanOf } from '../../lib/period.ts'
 
 /** Ids carry the time of their request, but clocks may be adjusted: reads this much beyond, within a transaction. */
 const SLACK_MS = 60_000

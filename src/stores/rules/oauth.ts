@@ -2,8 +2,8 @@
 
 import type { ClientRecord, GrantRecord, OAuthClient, Principal } from '../../core/ports.ts'
 import { errors } from '../../lib/error.ts'
+import { DAY_MS } from '../../lib/period.ts'
 
-const DAY_MS = 86_400_000
 /** Milliseconds for which ended tokens are kept, so that their late reuse is detected. */
 export const KEPT_MS = DAY_MS
 /** A client unused for this long is removed. A client that acts for a key is removed with its key. */

@@ -4,10 +4,10 @@ import type { Money } from '../../core/money.ts'
 import type { PlanName } from '../../core/plan.ts'
 import type { Allowance, Exhausted, Funds, PlanState, PlanStore } from '../../core/ports.ts'
 import { errors } from '../../lib/error.ts'
-import { cycleOf } from '../../lib/period.ts'
+import { cycleOf, DAY_MS } from '../../lib/period.ts'
 import { roomIn } from './budgets.ts'
 
-const WEEK_MS = 7 * 86_400_000
+const WEEK_MS = 7 * DAY_MS
 
 /** An organization's plan with its use and holds. */
 export interface PlanAccount {

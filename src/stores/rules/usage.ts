@@ -3,7 +3,7 @@ import { formatMoney, type Money } from '../../core/money.ts'
 import { OPEN_SERIES } from '../../core/offer.ts'
 import type { RequestRow } from '../../core/ports.ts'
 import type { Axis, Usage } from '../../core/usage.ts'
-import { hourOf } from './hours.ts'
+import { hourOf } from '../../lib/period.ts'
 import type { Payment } from './settlement.ts'
 
 type Dimension = 'at' | 'orgId' | 'projectId' | 'keyId' | 'provider' | 'model' | 'source'

@@ -1,5 +1,5 @@
 /** Adds up the hourly sums of days that are over, so that queries of many days read few rows. See `usage.ts`. */
-import { DAY_MS, HOUR_MS } from '../rules/hours.ts'
+import { DAY_MS, HOUR_MS } from '../../lib/period.ts'
 import { first, type Sql } from './sql.ts'
 
 /** Maximum hourly sums that one transaction reads, in some milliseconds. */

@@ -1,6 +1,6 @@
 /** Usage from the daily sums of whole days that have them, and else from the hourly ones. */
 import type { GroupTotals, UsageGroup, UsageQuery, UsageStore, UsageTotals } from '../../core/ports.ts'
-import { DAY_MS, hourOf } from '../rules/hours.ts'
+import { DAY_MS, hourOf } from '../../lib/period.ts'
 import type { UsageDays } from './days.ts'
 import { ALL } from './page.ts'
 import { type Dialect, first, type Sql, type SqlValue } from './sql.ts'

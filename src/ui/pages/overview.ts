@@ -3,13 +3,13 @@ import type { Status } from '../../admin/commands/status.ts'
 import type { AdminContext } from '../../admin/context.ts'
 import { formatMoney } from '../../core/money.ts'
 import type { ProviderHealth, RequestRow, UsageTotals } from '../../core/ports.ts'
+import { HOUR_MS, MINUTE_MS } from '../../lib/period.ts'
 import { count, milliseconds, percent, quantile, time, usd } from '../format.ts'
 import { type Html, html } from '../html.ts'
 import { type Content, circuitMark, facts, live, mark, table, tiles } from '../layout.ts'
 import { namesOf } from '../names.ts'
 import { run, type Visit } from '../page.ts'
 
-const HOUR_MS = 3_600_000
 const HOURS = 24
 /** Requests of the last hour whose first tokens and failures are shown. */
 const MAX_SAMPLE = 500
@@ -156,7 +156,7 @@ function process(status: Status): Html {
     ['Version', version],
     ['Listens on', listen],
     ['Public address', publicUrl],
-    ['Process', `${pid}, up ${Math.floor(uptimeMs / HOUR_MS)} h ${Math.floor((uptimeMs % HOUR_MS) / 60_000)} min`],
+    ['Process', `${pid}, up ${Math.floor(uptimeMs / HOUR_MS)} h ${Math.floor((uptimeMs % HOUR_MS) / MINUTE_MS)} min`],
     ...(status.workers ?? []).map(
       ({ pid, ready, inFlight }) => ['Worker', `${pid}, ${ready ? `${inFlight} in flight` : 'not ready'}`] as const,
     ),

@@ -12,13 +12,12 @@ import {
   usageGroups,
 } from '../../core/ports.ts'
 import { perObject } from '../../lib/per-object.ts'
+import { DAY_MS, HOUR_MS } from '../../lib/period.ts'
 import { count, percent, usd } from '../format.ts'
 import { type Html, html, link } from '../html.ts'
 import { type Content, table, tiles } from '../layout.ts'
 import type { Visit } from '../page.ts'
 
-const HOUR_MS = 3_600_000
-const DAY_MS = 86_400_000
 /** Periods by name: how long, and the span of one bar. One query reads one span. */
 const PERIODS = {
   '24h': [DAY_MS, HOUR_MS],
