@@ -13,7 +13,7 @@ import { plainError } from './shared/error.ts'
 import { ratioFor, urlOf } from './shared/images/inputs.ts'
 import { openAiImages } from './shared/images/openai-form.ts'
 
-const RATIOS = ['1:1', '3:4', '4:3', '9:16', '16:9', '2:3', '3:2', '1:2', '2:1']
+const RATIOS = ['1:1', '3:4', '4:3', '9:16', '16:9', '2:3', '3:2', '1:2', '2:1', '9:20', '20:9']
 const MAX_IMAGES = 10
 /** It refuses other words, such as `standard` and `auto`. */
 const QUALITIES: readonly unknown[] = ['low', 'medium', 'high']

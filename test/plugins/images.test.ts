@@ -178,6 +178,7 @@ t.test('M1 each wire asks in its own words', async t => {
     ],
     ['xai.images', 'draw-1', { quality: 'standard' }, '/images/generations', { ...grok, quality: 'medium' }],
     ['xai.images', 'draw-1', { quality: 'auto' }, '/images/generations', grok],
+    ['xai.images', 'draw-1', { aspect_ratio: '20:9' }, '/images/generations', { ...grok, aspect_ratio: '20:9' }],
     [
       'xai.image-edits',
       'draw-1',
