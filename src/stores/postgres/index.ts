@@ -22,7 +22,8 @@ import { PostgresRetention } from './retention.ts'
 const LEDGER_CONNECTIONS = 2
 const OTHER_CONNECTIONS = 4
 /** A node whose clock is further off would delete what is not old, and take keys and sessions for expired. */
-const MAX_SKEW_MINUTES = 60
+const MAX_SKEW_HOURS = 24
+const HOUR_MS = 3_600_000
 /** Turn of operators' changes: one at a time, on all nodes. */
 const CHANGES_TURN = 1
 
@@ -126,9 +127,9 @@ async function clock(sql: Sql): Promise<number> {
 }
 
 async function checkClock(sql: Sql): Promise<void> {
-  const minutes = Math.round(Math.abs(Date.now() - (await clock(sql))) / 60_000)
-  if (minutes <= MAX_SKEW_MINUTES) return
-  throw new StoreError(`The clock of stores.postgres is ${minutes} minutes from this machine's. Set the wrong one.`)
+  const hours = Math.round(Math.abs(Date.now() - (await clock(sql))) / HOUR_MS)
+  if (hours <= MAX_SKEW_HOURS) return
+  throw new StoreError(`The clock of stores.postgres is ${hours} hours from that of this machine. Set the wrong one.`)
 }
 
 /** For the PostgreSQL database at `url`. */
