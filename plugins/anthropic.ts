@@ -10,9 +10,9 @@ import { errorOf } from './anthropic/error.ts'
 import { native, withMedia } from './anthropic/native.ts'
 import { schemaByTool } from './anthropic/tools.ts'
 import { encode as encodeVertex, native as nativeVertex, plainOf } from './anthropic/vertex.ts'
+import { counter, only } from './shared/answer.ts'
 import { isVisible } from './shared/claude/blocks.ts'
 import { withClientProperties } from './shared/claude/property-names.ts'
-import { counter, only } from './shared/whole.ts'
 
 const error = errorReader(errorOf)
 

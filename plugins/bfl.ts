@@ -18,9 +18,8 @@ import {
   type UnfinishedJob,
   urlOf,
 } from '../src/plugin.ts'
-import { errorIn, plainError } from './shared/error.ts'
+import { errorIn, parsed, plainError } from './shared/answer.ts'
 import { base64Of, ratioFor } from './shared/images/inputs.ts'
-import { parsed } from './shared/whole.ts'
 
 const RATIOS = ['21:9', '16:9', '3:2', '4:3', '5:4', '1:1', '4:5', '3:4', '2:3', '9:16', '9:21']
 /** Models whose images have any size; the others have proportions. */

@@ -14,7 +14,7 @@ import {
   videoRatioOf,
   type WireRequest,
 } from '../src/plugin.ts'
-import { plainError } from './shared/error.ts'
+import { plainError } from './shared/answer.ts'
 import { urlOf } from './shared/images/inputs.ts'
 import { jobDecoder, jobError, jobState, stateAnswer } from './shared/jobs.ts'
 

@@ -18,12 +18,10 @@ import {
 } from '../src/plugin.ts'
 import { CohereDecoder } from './cohere/decode.ts'
 import { encode, MAX_STOPS } from './cohere/encode.ts'
-import { boundsOf, textsOf, vectorsWanted } from './shared/embeddings/inputs.ts'
-import { embeddingsOf, promptTokens } from './shared/embeddings/openai-form.ts'
-import { errorIn } from './shared/error.ts'
+import { errorIn, parsed, WholeDecoder } from './shared/answer.ts'
+import { boundsOf, embeddingsOf, promptTokens, textsOf, vectorsWanted } from './shared/embeddings/openai-form.ts'
 import { type Ranking, rerankWire } from './shared/rerank.ts'
 import { first } from './shared/stops.ts'
-import { parsed, WholeDecoder } from './shared/whole.ts'
 
 function encodeRerank(
   { query, documents, top_n, max_tokens_per_doc }: Readonly<RerankRequest>,

@@ -17,8 +17,8 @@ import { speech } from './gemini/speech.ts'
 import { type Surface, studio, vertex } from './gemini/surface.ts'
 import { asksForSearch } from './gemini/tools.ts'
 import { videos } from './gemini/videos.ts'
+import { counter, only } from './shared/answer.ts'
 import { first } from './shared/stops.ts'
-import { counter, only } from './shared/whole.ts'
 
 const error = errorReader(errorOf)
 

@@ -1,7 +1,6 @@
 /** Jina's wires `jina.embeddings` and `jina.rerank` (docs/contributing/wire-sources.md#jina). */
 import type { EmbeddingRequest, Plugin, RerankRequest, Target, WireRequest } from '../src/plugin.ts'
-import { textsOf } from './shared/embeddings/inputs.ts'
-import { openAiFormWire } from './shared/embeddings/openai-form.ts'
+import { openAiFormWire, textsOf } from './shared/embeddings/openai-form.ts'
 import { rankingIn, rerankWire } from './shared/rerank.ts'
 
 function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireRequest {

@@ -8,9 +8,8 @@ import { encode } from './mistral/encode.ts'
 import { moderations } from './mistral/moderations.ts'
 import { ocr } from './mistral/ocr.ts'
 import { transcriptions } from './mistral/transcriptions.ts'
-import { textsOf } from './shared/embeddings/inputs.ts'
-import { openAiFormWire } from './shared/embeddings/openai-form.ts'
-import { plainError } from './shared/error.ts'
+import { plainError } from './shared/answer.ts'
+import { openAiFormWire, textsOf } from './shared/embeddings/openai-form.ts'
 import { fromWireName, withClientNames } from './shared/tool-name.ts'
 
 /** `dimensions` is `output_dimension` here. */

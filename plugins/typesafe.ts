@@ -13,8 +13,7 @@ import {
   type Target,
   type Translator,
 } from '../src/plugin.ts'
-import { errorIn, plainError } from './shared/error.ts'
-import { parsed, WholeDecoder } from './shared/whole.ts'
+import { errorIn, parsed, plainError, WholeDecoder } from './shared/answer.ts'
 
 const decisions: Translator<'decisions'> = {
   op: 'decisions',

@@ -1,7 +1,6 @@
 /** Voyage's wires `voyage.embeddings` and `voyage.rerank` (docs/contributing/wire-sources.md#voyage). */
 import type { EmbeddingRequest, Plugin, RerankRequest, Target, WireRequest } from '../src/plugin.ts'
-import { textsOf } from './shared/embeddings/inputs.ts'
-import { openAiFormWire } from './shared/embeddings/openai-form.ts'
+import { openAiFormWire, textsOf } from './shared/embeddings/openai-form.ts'
 import { rankingIn, rerankWire } from './shared/rerank.ts'
 
 /** Numbers are the default format; naming it is rejected. Texts that are too long are not truncated. */

@@ -9,7 +9,7 @@ import {
   type Target,
   type Translator,
 } from '../src/plugin.ts'
-import { plainError } from './shared/error.ts'
+import { plainError } from './shared/answer.ts'
 import { ratioFor, urlOf } from './shared/images/inputs.ts'
 import { openAiImages } from './shared/images/openai-form.ts'
 

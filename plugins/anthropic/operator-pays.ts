@@ -15,8 +15,8 @@ import {
   toolsAdded,
   toolsIn,
 } from '../../src/plugin.ts'
-import { fits, isPresent } from '../shared/operator-pays.ts'
-import { only } from '../shared/whole.ts'
+import { only } from '../shared/answer.ts'
+import { dropUnpaid, fits } from '../shared/operator-pays.ts'
 
 /** Fields of the body. Fields that only the gateway uses are not sent at all. */
 const FIELDS: ReadonlySet<string> = new Set([
@@ -72,15 +72,10 @@ const BLOCKS: ReadonlySet<string> = new Set([
  * target with the caller's own key may still accept it.
  */
 export function onOperator(sent: Json, target: Target): Json {
-  const { nativeFields = [] } = target.provider
   const allowed = { ...sent }
   // The wire takes no other member; the gateway reads the rest as tags.
   if (isObject(sent.metadata)) allowed.metadata = only(sent.metadata, ['user_id'])
-  for (const [name, value] of Object.entries(sent)) {
-    if (FIELDS.has(name) || nativeFields.some(entry => fits(entry, name))) continue
-    if (isPresent(value)) throw errors.ownKeyOnly(name)
-    delete allowed[name]
-  }
+  dropUnpaid(allowed, FIELDS, target)
   return allowed
 }
 

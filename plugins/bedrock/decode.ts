@@ -19,9 +19,9 @@ import {
   type Usage,
   weigh,
 } from '../../src/plugin.ts'
+import { malformed } from '../shared/answer.ts'
 import { CitedText } from '../shared/claude/cited-text.ts'
 import type { OpenBlock } from '../shared/claude/open-block.ts'
-import { malformed } from '../shared/error.ts'
 import { ThinkTags } from '../shared/think-tags.ts'
 import { BlockAccumulator, openTool, piecesOf } from './answer-blocks.ts'
 import { endingOf, tierOf, usageReports } from './ending.ts'

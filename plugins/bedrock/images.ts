@@ -20,7 +20,7 @@ import {
   type Translator,
   textIn,
 } from '../../src/plugin.ts'
-import { errorIn } from '../shared/error.ts'
+import { errorIn } from '../shared/answer.ts'
 import { imageIn, parsedImages } from '../shared/images/base64.ts'
 import { base64Of, pixelsFor, ratioFor } from '../shared/images/inputs.ts'
 

@@ -14,7 +14,7 @@ import {
   upstreamError,
   weigh,
 } from '../../src/plugin.ts'
-import { malformed } from '../shared/error.ts'
+import { malformed } from '../shared/answer.ts'
 import { Calls } from './calls.ts'
 import { isFiltered } from './error.ts'
 import { Grounding, type TextRoom } from './grounding.ts'

@@ -13,9 +13,8 @@ import {
   type WireRequest,
   wellFormed,
 } from '../../src/plugin.ts'
-import { boundsOf, textsOf, vectorsWanted } from '../shared/embeddings/inputs.ts'
-import { embeddingsOf, promptTokens } from '../shared/embeddings/openai-form.ts'
-import { parsed, WholeDecoder } from '../shared/whole.ts'
+import { parsed, WholeDecoder } from '../shared/answer.ts'
+import { boundsOf, embeddingsOf, promptTokens, textsOf, vectorsWanted } from '../shared/embeddings/openai-form.ts'
 import { errorOf } from './error.ts'
 import { studio, vertex } from './surface.ts'
 

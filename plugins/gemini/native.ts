@@ -19,7 +19,7 @@ import {
   wellFormed,
 } from '../../src/plugin.ts'
 import { withMedia as inlined, type MediaPlaces } from '../shared/addresses.ts'
-import { fits, isPresent, paysItself } from '../shared/operator-pays.ts'
+import { dropUnpaid, fits, isPresent, paysItself } from '../shared/operator-pays.ts'
 import { SAFETY_OFF, settingsOf } from './encode.ts'
 import { combineTools, spell } from './native-tools.ts'
 import type { Part } from './parts.ts'
@@ -149,15 +149,10 @@ function moveSystem(sent: Json): void {
  * Throws a 400 that names a field not allowed on the operator's credentials; a target with the caller's own key may
  * accept it.
  */
-function checkPaid(
-  sent: Json,
-  { mapping: { model }, provider: { nativeFields = [], nativeTools = [] } }: Target,
-): void {
-  for (const [name, value] of Object.entries(sent)) {
-    if (FIELDS.has(name) || nativeFields.some(entry => fits(entry, name))) continue
-    if (isPresent(value)) throw errors.ownKeyOnly(name)
-    delete sent[name]
-  }
+function checkPaid(sent: Json, target: Target): void {
+  dropUnpaid(sent, FIELDS, target)
+  const { model } = target.mapping
+  const { nativeFields = [], nativeTools = [] } = target.provider
   const config = objectIn(sent.generationConfig)
   for (const [name, value] of Object.entries(config)) {
     const at = `generationConfig.${name}`

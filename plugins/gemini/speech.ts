@@ -20,9 +20,8 @@ import {
   type WireRequest,
   wavHead,
 } from '../../src/plugin.ts'
-import { malformed } from '../shared/error.ts'
+import { malformed, parsed } from '../shared/answer.ts'
 import { audioBytes, countedOf, voiceOf } from '../shared/speech.ts'
-import { parsed } from '../shared/whole.ts'
 import { blockedBy, errorOf, filteredBy } from './error.ts'
 import type { Surface } from './surface.ts'
 import { UsageMeter } from './usage.ts'

@@ -1,15 +1,7 @@
 /** A chat request in Mistral's dialect (docs/contributing/wire-sources.md#mistral). */
-import {
-  type ChatRequest,
-  effortOf,
-  type Json,
-  type Mapping,
-  type Target,
-  type Tool,
-  type WireRequest,
-} from '../../src/plugin.ts'
+import { type ChatRequest, effortOf, type Json, type Mapping, type Target, type WireRequest } from '../../src/plugin.ts'
 import { shortName } from '../shared/tool-name.ts'
-import { toolSchema } from '../shared/tool-schema.ts'
+import { functionOf } from '../shared/tool-schema.ts'
 import { turnsOf } from './turns.ts'
 
 /** Parameters with the same meaning on both sides. */
@@ -75,7 +67,7 @@ function formatOf(format: NonNullable<ChatRequest['response_format']>): Json {
 function toolsOf(request: Readonly<ChatRequest>): Json {
   const tools: Json[] = []
   for (const tool of request.tools ?? [])
-    if (tool.type === 'function') tools.push({ type: 'function', function: functionOf(tool) })
+    if (tool.type === 'function') tools.push({ type: 'function', function: functionOf(tool.function) })
   if (tools.length === 0) return {}
   const choice = choiceOf(request.tool_choice)
   const parallel = request.parallel_tool_calls
@@ -83,16 +75,6 @@ function toolsOf(request: Readonly<ChatRequest>): Json {
     tools,
     ...(choice === undefined ? {} : { tool_choice: choice }),
     ...(parallel == null ? {} : { parallel_tool_calls: parallel }),
-  }
-}
-
-function functionOf({ function: tool }: Extract<Tool, { type: 'function' }>): Json {
-  const { name, description, parameters, strict } = tool
-  return {
-    name: shortName(name),
-    ...(description === undefined ? {} : { description }),
-    parameters: toolSchema(parameters),
-    ...(typeof strict === 'boolean' && { strict }),
   }
 }
 

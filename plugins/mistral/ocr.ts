@@ -11,8 +11,7 @@ import {
   type Target,
   type Translator,
 } from '../../src/plugin.ts'
-import { errorIn, plainError } from '../shared/error.ts'
-import { parsed, WholeDecoder } from '../shared/whole.ts'
+import { errorIn, parsed, plainError, WholeDecoder } from '../shared/answer.ts'
 
 /** Mistral's OCR API, `POST /ocr`; the canonical request is its body. */
 export const ocr: Translator<'ocr'> = {

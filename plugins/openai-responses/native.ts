@@ -14,7 +14,7 @@ import {
   type WireRequest,
   wellFormed,
 } from '../../src/plugin.ts'
-import { fits, GATEWAY_ONLY, isPresent, paysItself } from '../shared/operator-pays.ts'
+import { dropUnpaid, fits, GATEWAY_ONLY, paysItself } from '../shared/operator-pays.ts'
 import { reasoningOf } from './encode.ts'
 import { hasText, replayed } from './replay.ts'
 
@@ -93,13 +93,9 @@ export function native(
 }
 
 /** Throws a 400 that names what the operator's credentials do not pay for; a target with the caller's own key may. */
-function checkPaid(sent: Json, { provider: { nativeFields = [] } }: Target): void {
-  for (const [name, value] of Object.entries(sent)) {
-    if (FIELDS.has(name) || nativeFields.some(entry => fits(entry, name))) continue
-    if (isPresent(value)) throw errors.ownKeyOnly(name)
-    delete sent[name]
-  }
-  if (nativeFields.includes(FILE_ID)) return
+function checkPaid(sent: Json, target: Target): void {
+  dropUnpaid(sent, FIELDS, target)
+  if (target.provider.nativeFields?.includes(FILE_ID)) return
   for (const [i, item] of listIn(sent.input).entries()) {
     if (!isObject(item)) continue
     for (const field of ['content', 'output']) {
@@ -114,13 +110,13 @@ function checkPaid(sent: Json, { provider: { nativeFields = [] } }: Target): voi
 /** A shell of the client costs nothing, a container of the provider has no price here. */
 const runsElsewhere = ({ environment }: Json): boolean => isObject(environment) && environment.type !== 'local'
 
-/** Throws a 400 for a hosted tool without a price, also where an item adds it. */
 /** Puts system prompts before the client's instructions. */
 export const withSystem = (body: Readonly<Json>, texts: readonly string[]): Json => ({
   ...body,
   instructions: [...texts, ...(body.instructions == null ? [] : [body.instructions])].join('\n\n'),
 })
 
+/** Throws a 400 for a hosted tool without a price, also where an item adds it. */
 function checkTools({ tools, input }: Json, { provider: { nativeTools = [] } }: Target): void {
   const check = (list: unknown, at: string) => {
     for (const [i, tool] of listIn(list).entries()) {

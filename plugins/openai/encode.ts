@@ -13,7 +13,7 @@ import {
 import { ANY_JSON, formatInstruction, lacksWord } from '../shared/any-json.ts'
 import { takesBreakpoints } from '../shared/breakpoints.ts'
 import { shortName } from '../shared/tool-name.ts'
-import { toolSchema } from '../shared/tool-schema.ts'
+import { functionOf } from '../shared/tool-schema.ts'
 import { encodeMessage } from './messages.ts'
 import { addReasoning, boundsReasoning } from './reasoning.ts'
 import { withResultsOfCalls, withTextResults } from './results.ts'
@@ -124,15 +124,6 @@ function toolsOf(request: Readonly<ChatRequest>): Json[] {
     else if (tool.type === 'custom') tools.push({ type: 'custom', custom: customOf(tool.custom) })
   }
   return tools
-}
-
-function functionOf({ name, description, parameters, strict }: (Tool & { type: 'function' })['function']) {
-  return {
-    name: shortName(name),
-    ...(description === undefined ? {} : { description }),
-    parameters: toolSchema(parameters),
-    ...(typeof strict === 'boolean' && { strict }),
-  }
 }
 
 const customOf = ({ name, description, format }: (Tool & { type: 'custom' })['custom']): Json => ({

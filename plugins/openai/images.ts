@@ -12,7 +12,7 @@ import {
   type Translator,
   type WireRequest,
 } from '../../src/plugin.ts'
-import { plainError } from '../shared/error.ts'
+import { plainError } from '../shared/answer.ts'
 import { fileOf, pixelsFor } from '../shared/images/inputs.ts'
 import { openAiImages } from '../shared/images/openai-form.ts'
 

@@ -12,7 +12,7 @@ import {
   type Usage,
   type WireRequest,
 } from '../../src/plugin.ts'
-import { plainError } from '../shared/error.ts'
+import { plainError } from '../shared/answer.ts'
 import { withCache } from '../shared/usage-reports.ts'
 
 const SECONDS_PER_HOUR = 3600

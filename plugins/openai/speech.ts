@@ -14,9 +14,8 @@ import {
   type Translator,
   type WireRequest,
 } from '../../src/plugin.ts'
-import { errorIn, plainError } from '../shared/error.ts'
+import { errorIn, parsed, plainError } from '../shared/answer.ts'
 import { allFormats, audioBytes, audioForm, noAudio, voiceOf } from '../shared/speech.ts'
-import { parsed } from '../shared/whole.ts'
 
 const USUAL_VOICE = 'alloy'
 const USUAL_FORMAT = 'mp3'

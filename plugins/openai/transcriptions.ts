@@ -12,7 +12,7 @@ import {
   type Usage,
   type WireRequest,
 } from '../../src/plugin.ts'
-import { plainError } from '../shared/error.ts'
+import { plainError } from '../shared/answer.ts'
 import { type Spoken, type TranscriptForm, transcriptDecoder } from '../shared/transcript-decoder.ts'
 import { fileOf, languageOf, secondsIn, segmentsIn, wordsIn } from '../shared/transcriptions.ts'
 

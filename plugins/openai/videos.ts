@@ -10,7 +10,7 @@ import {
   type VideoRequest,
   type WireRequest,
 } from '../../src/plugin.ts'
-import { plainError } from '../shared/error.ts'
+import { plainError } from '../shared/answer.ts'
 import { fileOf } from '../shared/images/inputs.ts'
 import { jobDecoder, jobError, jobState, stateAnswer } from '../shared/jobs.ts'
 

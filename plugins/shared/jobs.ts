@@ -10,8 +10,7 @@ import {
   type Target,
   textIn,
 } from '../../src/plugin.ts'
-import { errorIn } from './error.ts'
-import { parsed, WholeDecoder } from './whole.ts'
+import { errorIn, parsed, WholeDecoder } from './answer.ts'
 
 type State = NonNullable<JobReport['state']>
 

@@ -11,8 +11,7 @@ import {
   type Target,
   type Translator,
 } from '../../src/plugin.ts'
-import { errorIn, plainError } from './error.ts'
-import { parsed, WholeDecoder } from './whole.ts'
+import { errorIn, parsed, plainError, WholeDecoder } from './answer.ts'
 
 /** Holds the list of scores and the usage read from a response. */
 export interface Ranking {

@@ -14,8 +14,7 @@ import {
   type Usage,
   withoutSpace,
 } from '../../src/plugin.ts'
-import { errorIn } from './error.ts'
-import { parsed, WholeDecoder } from './whole.ts'
+import { errorIn, parsed, WholeDecoder } from './answer.ts'
 
 /** The provider's voice for the one that a client names; `usual` where neither the client nor the mapping names one. */
 export function voiceOf({ voice }: Readonly<SpeechRequest>, { voices = {} }: Mapping, usual: string): string {

@@ -1,5 +1,6 @@
 /** Schemas of tools as all wires take them: one object at the root, and arrays that say what they hold. */
-import { isObject, type Json, listIn, objectIn, textIn } from '../../src/plugin.ts'
+import { isObject, type Json, listIn, objectIn, type Tool, textIn } from '../../src/plugin.ts'
+import { shortName } from './tool-name.ts'
 
 const NO_PARAMETERS: Json = { type: 'object', properties: {} }
 const ALTERNATIVES = ['anyOf', 'oneOf']
@@ -28,6 +29,16 @@ export function toolSchema(parameters: Json | undefined): Json {
   const isPlain = schema.type === 'object' && isObject(schema.properties) && !NOT_AT_ROOT.some(key => key in schema)
   return isPlain ? schema : plainRoot(schema)
 }
+
+type Called = Extract<Tool, { type: 'function' }>['function']
+
+/** A function as chat completions and what resembles them take it. */
+export const functionOf = ({ name, description, parameters, strict }: Called): Json => ({
+  name: shortName(name),
+  ...(description !== undefined && { description }),
+  parameters: toolSchema(parameters),
+  ...(typeof strict === 'boolean' && { strict }),
+})
 
 /** Returns `value` itself where all arrays have items. */
 function withItems(value: unknown, isMap = false): unknown {

@@ -12,9 +12,8 @@ import {
   textIn,
   type Usage,
 } from '../../src/plugin.ts'
-import { errorIn } from './error.ts'
+import { errorIn, parsed, WholeDecoder } from './answer.ts'
 import { transcriptEvents } from './transcriptions.ts'
-import { parsed, WholeDecoder } from './whole.ts'
 
 /** An answer, or the event that ends a stream, which holds all of the text. */
 export type Spoken = Json & { readonly text: string }

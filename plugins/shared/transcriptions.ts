@@ -12,10 +12,12 @@ import {
   type Target,
   type Transcript,
   type TranscriptionRequest,
+  type Translator,
   textSize,
   type Usage,
   type Word,
 } from '../../src/plugin.ts'
+import { parsed, WholeDecoder } from './answer.ts'
 
 const BYTES_PER_SECOND = 8000
 const HOUR_SECONDS = 3600
@@ -117,3 +119,9 @@ export const transcriptEvents = (
   target: Target,
   counted: Usage = {},
 ): Event[] => [usageEvent(transcript, request, target, counted), { type: 'result', value: transcript }]
+
+/** A decoder of answers that are a whole transcript, in any words of a wire. */
+export const wholeTranscripts =
+  (transcriptOf: (answer: unknown, target: Target) => Transcript): Translator<'transcriptions'>['decoder'] =>
+  (_mode, target, input) =>
+    new WholeDecoder(frame => transcriptEvents(transcriptOf(parsed(frame), target), input!, target))

@@ -4,7 +4,7 @@
  * are left to the caller for parsing.
  */
 import { isObject, type Json, jsonIn } from '../../../src/plugin.ts'
-import { afterSpace } from '../whole.ts'
+import { afterSpace } from '../answer.ts'
 
 interface Slice {
   /** The array's bytes, a view of the answer's. */

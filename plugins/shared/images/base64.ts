@@ -1,6 +1,6 @@
 /** Base64 of images in answers: cut out of a body without copies where it is plain, cleaned where it is not. */
 import { Base64Slice, errors, type Frame, isObject, jsonIn, withoutSpace } from '../../../src/plugin.ts'
-import { afterSpace, parsed } from '../whole.ts'
+import { afterSpace, parsed } from '../answer.ts'
 
 const QUOTE = 0x22
 const COLON = 0x3a

@@ -21,7 +21,7 @@ import {
   textIn,
   type Usage,
 } from '../../../src/plugin.ts'
-import { errorIn } from '../error.ts'
+import { errorIn } from '../answer.ts'
 import { imageAnswer, imageIn, parsedImages } from './base64.ts'
 
 const FILTERED = 'The provider refused every image because of its content.'

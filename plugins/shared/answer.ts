@@ -1,16 +1,24 @@
-/** Decoders of an unstreamed answer, and of a count of tokens, which is one. */
+/** Whole answers: their decoders, also of a count of tokens, and the errors that they hold. */
 import {
   type Bounds,
+  billed,
   type CountForm,
   type Decoder,
   type Event,
+  errorReader,
   errors,
   type Frame,
   GatewayError,
+  guessStatus,
   isObject,
   type Json,
   parseAnswer,
+  readProviderError,
+  type Target,
+  type Usage,
+  upstreamError,
 } from '../../src/plugin.ts'
+import { findingsError } from './findings.ts'
 
 /** `read` converts the body; a GatewayError that it throws is the answer's error. */
 export class WholeDecoder implements Decoder {
@@ -85,3 +93,24 @@ export const counter = (encode: CountForm['encode'], tokensIn: (answer: Json) =>
 /** The named fields of `body`. */
 export const only = (body: Json, names: readonly string[]): Json =>
   Object.fromEntries(names.flatMap(name => (body[name] === undefined ? [] : [[name, body[name]]])))
+
+/** The error of a status of 400 or above. */
+export const plainError = errorReader(findingsError)
+
+/** The error in an answer (E5); else an error that the answer lacks `what`, such as "a list of results". */
+export function errorIn(answer: unknown, what: string, target: Target): GatewayError {
+  const reported = readProviderError(answer)
+  if (!reported) return errors.invalidAnswer(`it holds no ${what}`)
+  return upstreamError(guessStatus(reported, target), reported, target)
+}
+
+/** Tokens that are given up for nothing: of an answer, and of it with its prompt, whose tokens cost a fraction of that. */
+const MAX_FREE = { written: 4096, all: 32_768 }
+
+/**
+ * The failure of an answer that ends by mistake, such as with a call that cannot be read. Another provider may do better,
+ * and the operator pays for this one; but not where it has cost much by the `usage` that is reported, which the caller may
+ * have caused to no other end.
+ */
+export const malformed = (error: GatewayError, { prompt = 0, completion = 0 }: Usage = {}): GatewayError =>
+  completion > MAX_FREE.written || prompt + completion > MAX_FREE.all ? billed(error) : error
