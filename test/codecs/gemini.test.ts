@@ -138,6 +138,26 @@ t.test('responses find their calls by id, or by name and order', async t => {
   t.equal(messages.at(-1)?.content, 'so?', 'behind the results')
 })
 
+t.test('responses that come twice with the ids of their calls count once', t => {
+  const call = (id: string) => ({ functionCall: { name: 'read', args: {}, id } })
+  const response = (id: string) => ({ functionResponse: { name: 'read', id, response: { output: id } } })
+  const { messages } = decode({
+    contents: [
+      ...hi,
+      { role: 'model', parts: [call('x'), call('y'), call('z')] },
+      { parts: [response('x'), response('y')] },
+      { parts: [response('x'), response('y'), response('z'), { text: 'Go on.' }] },
+    ],
+  })
+  const results = messages.filter(({ role }) => role === 'tool')
+  t.strictSame(
+    results.map(({ tool_call_id, content }) => [tool_call_id, content]),
+    ['x', 'y', 'z'].map(id => [id, id]),
+  )
+  t.equal(messages.at(-1)?.content, 'Go on.')
+  t.end()
+})
+
 t.test('a tool or an option that no other wire has names itself', t => {
   const only = (body: Json) => {
     const ex = exchange(generateContent)

@@ -84,6 +84,9 @@ class History {
     for (const [j, part] of parts.entries()) {
       if (part.functionResponse) {
         assertOneThing(part, `${at}[${j}]`)
+        const { id } = part.functionResponse
+        // A session that Gemini CLI resumes has the results of a turn twice.
+        if (id && this.#calls.isRepeated(id)) continue
         this.#messages.push(this.#result(part.functionResponse, `${at}[${j}].functionResponse`))
       } else {
         const said = partOf(part, `${at}[${j}]`)

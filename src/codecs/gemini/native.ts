@@ -183,7 +183,9 @@ class Turns {
   #answered(part: Json): Json {
     const { functionResponse: response } = part
     if (!isObject(response)) return part
-    const id = this.#calls.answer(textIn(response.id), textIn(response.name))
+    const given = textIn(response.id)
+    if (given && this.#calls.isRepeated(given)) return part
+    const id = this.#calls.answer(given, textIn(response.name))
     return id === response.id
       ? part
       : Object.assign({}, part, { functionResponse: Object.assign({}, response, { id }) })

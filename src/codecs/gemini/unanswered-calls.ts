@@ -26,10 +26,14 @@ export class UnansweredCalls {
   readonly #byId = new Map<string, AwaitedCall>()
   readonly #byName = new Map<string, Queue>()
   readonly #all = new Queue()
+  /** Calls of each id, less the responses that have named it. */
+  readonly #left = new Map<string, number>()
 
   add(id: string, name: string): void {
     const call: AwaitedCall = { id, isAnswered: false }
-    this.#byId.set(textKey(id), call)
+    const own = textKey(id)
+    this.#byId.set(own, call)
+    this.#left.set(own, (this.#left.get(own) ?? 0) + 1)
     this.#all.add(call)
     const key = textKey(name)
     let same = this.#byName.get(key)
@@ -40,9 +44,16 @@ export class UnansweredCalls {
     same.add(call)
   }
 
+  /** Whether as many responses as calls have had this id. */
+  isRepeated(id: string): boolean {
+    return this.#left.get(textKey(id)) === 0
+  }
+
   /** The id of the answered call; undefined when none is left. */
   answer(id: string | undefined, name: string | undefined): string | undefined {
-    const byId = id ? this.#byId.get(textKey(id)) : undefined
+    const own = id ? textKey(id) : ''
+    const byId = this.#byId.get(own)
+    if (byId) this.#left.set(own, this.#left.get(own)! - 1)
     const call = byId && !byId.isAnswered ? byId : (name ? this.#byName.get(textKey(name)) : this.#all)?.first()
     if (call) call.isAnswered = true
     return call?.id
