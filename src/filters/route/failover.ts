@@ -1,14 +1,16 @@
 /** Plans the attempts of a request and makes them, one target after another. */
+import { LRUCache } from 'lru-cache'
 import type { RouteRule } from '../../core/catalog.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import { labelsOf } from '../../core/offer.ts'
+import { labelsOf, seriesOf } from '../../core/offer.ts'
 import type { Op, Ops } from '../../core/ops.ts'
 import type { Services } from '../../core/ports.ts'
 import type { Reply } from '../../core/reply.ts'
-import type { Mapping } from '../../core/translator.ts'
+import type { Mapping, Target } from '../../core/translator.ts'
 import { MAX_OUTPUT_TOKENS } from '../../core/usage.ts'
 import { asError, type GatewayError } from '../../lib/error.ts'
-import type { TokenBucket } from '../../limits/rate.ts'
+import { upTo } from '../../lib/up-to.ts'
+import { TokenBucket } from '../../limits/rate.ts'
 import type { CandidateTarget } from '../../routing/candidate.ts'
 import { type CredentialUse, takeFrom } from '../../routing/credential-limits.ts'
 import { countRunning } from '../../routing/credential-loads.ts'
@@ -26,7 +28,6 @@ import { type Copies, copiesOf } from '../copies.ts'
 import { passedOf } from '../ratelimit/passed.ts'
 import { ExchangeQuery } from '../routing-query.ts'
 import { AnsweredAttempt, failedAttempt } from './attempts.ts'
-import { RetryBudgets } from './retry-budgets.ts'
 
 /** Attempts of a request that are refused before they are sent; each may have written all of its body. */
 const MAX_UNSENT_ATTEMPTS = 32
@@ -56,7 +57,7 @@ export class Failover {
   readonly #outliers: OutlierDetector
   readonly #selector: TargetSelector
   readonly #health: Health
-  readonly #budgets: RetryBudgets
+  readonly #budgetFor: ReturnType<typeof retryBudgets>
   readonly #copies: Copies
   readonly #countRule: (rule: RouteRule) => void
   /** Units of answered requests whose credential has limits. */
@@ -68,7 +69,7 @@ export class Failover {
     this.#outliers = outlierDetectorOf(services.circuits)
     this.#selector = new TargetSelector(options, services)
     this.#health = new Health(options, services)
-    this.#budgets = new RetryBudgets(options.retry)
+    this.#budgetFor = retryBudgets(options.retry)
     this.#copies = copiesOf(services)
     this.#countRule = rule => countRule(services, rule)
   }
@@ -81,7 +82,7 @@ export class Failover {
     const plan = await this.#planned(ex, asked)
     const { query, queue } = plan
     let step = queue.next(plan.most)!
-    const budget = this.#budgets.begin(step.target, query.tenant)
+    const budget = this.#budgetFor(step.target, query.tenant)
     for (;;) {
       const began = performance.now()
       try {
@@ -220,3 +221,28 @@ function endedAnswer({ caller, streaming, answer, timings, usage }: Exchange) {
 /** The time of all attempts is over. */
 const isLate = ({ timings }: Exchange, { target }: CandidateTarget): boolean =>
   performance.now() - timings.read >= target.provider.timeouts.total
+
+/** Maximum retry budgets in memory. A forgotten one starts again with its reserve. */
+const MAX_BUDGETS = 10_000
+
+/** The time in which an empty reserve fills by itself: little traffic must not keep failover off. */
+const REFILL_S = 60
+
+/**
+ * Returns a function that finds the budget for retries of a request, and adds the request's share: `reserve + budget × n`
+ * retries for `n` requests, and a reserve more each minute. Each model has its own for each organization: no outage, and no
+ * tenant, takes away the retries of another one (docs/contract.md#circuits-and-retries).
+ */
+function retryBudgets({ reserve, budget: share }: Settings['retry']): (to: Target, org: string) => TokenBucket {
+  const budgets = new LRUCache<string, TokenBucket>(upTo(MAX_BUDGETS))
+  return ({ mapping: { model } }, org) => {
+    const key = `${org} ${seriesOf(model)}`
+    let budget = budgets.get(key)
+    if (!budget) {
+      budget = new TokenBucket(reserve, reserve / REFILL_S)
+      budgets.set(key, budget)
+    }
+    budget.give(share)
+    return budget
+  }
+}
