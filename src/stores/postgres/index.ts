@@ -2,6 +2,7 @@
 import type pg from 'pg'
 import type { PoolState } from '../../core/ports.ts'
 import { type JobStore, StoreError, type Stores } from '../../core/ports.ts'
+import { HOUR_MS } from '../../lib/period.ts'
 import type { Keyring } from '../keyring.ts'
 import type { Maintenance } from '../maintenance.ts'
 import { UsageDays } from '../sql/days.ts'
@@ -23,7 +24,6 @@ const LEDGER_CONNECTIONS = 2
 const OTHER_CONNECTIONS = 4
 /** A node whose clock is further off would delete what is not old, and take keys and sessions for expired. */
 const MAX_SKEW_HOURS = 24
-const HOUR_MS = 3_600_000
 /** Turn of operators' changes: one at a time, on all nodes. */
 const CHANGES_TURN = 1
 
