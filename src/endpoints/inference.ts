@@ -45,10 +45,9 @@ export const estimated: NonNullable<Endpoint['instead']> = (ex, error) => {
 const MIB = 1024 * 1024
 const row = { method: 'POST', chain: 'inference', serve: 'upstream' } as const
 /** A row of an operation that is no chat. */
-const media = (name: string, path: string, operation: Operation, codec: Codec, bodyLimit = 32 * MIB): Endpoint => ({
-  ...row,
-  ...{ name, path, operation, codec, bodyLimit },
-})
+function media(name: string, path: string, operation: Operation, codec: Codec, bodyLimit = 32 * MIB): Endpoint {
+  return { ...row, name, path, operation, codec, bodyLimit }
+}
 const chatRow = { ...row, operation: chatOperation, bodyLimit: 32 * MIB } as const
 
 /** OpenAI's chat completions, streamed or whole. */
