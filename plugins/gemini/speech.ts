@@ -99,7 +99,7 @@ class PartDecoder implements Decoder {
     this.#refused ??= blockedBy(answer.promptFeedback) ?? filteredBy(candidate)
     this.#finish ??= textIn(candidate.finishReason)
     const counted = this.#counted(answer.usageMetadata)
-    // Of a whole answer that was cut nothing is shown, so that another provider may answer.
+    // Show nothing of a whole answer that was cut, so that another provider may answer.
     return this.#isWhole && this.#isCut ? [...counted] : [...counted, ...this.#audioIn(candidate)]
   }
 

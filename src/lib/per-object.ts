@@ -1,4 +1,4 @@
-/** The result of `make` for an object: made once, never undefined, and kept for as long as the object lives. */
+/** Returns a function that makes a value for an object once, and keeps it as long as the object lives. It is not undefined. */
 export function perObject<K extends object, V>(make: (key: K) => V): (key: K) => V {
   const known = new WeakMap<K, V>()
   return key => {

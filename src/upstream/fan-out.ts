@@ -31,10 +31,10 @@ interface PartCalls<P> {
 }
 
 /**
- * Sends all parts and joins their answers. Resolves with the events of one answer. Without one of its answers, an `ordered`
- * request fails. Any other request goes on without parts that the provider refuses to make, or that fail by what the caller
- * had its model write, as long as one is left. Where the request fails by the caller's fault, or the caller leaves, each
- * part that the provider has is charged: as it was reported, or as an estimate.
+ * Sends all parts and joins their answers. Resolves with the events of one answer. An `ordered` request fails without one
+ * of its answers. Any other request needs one answer. It does without parts that the provider refuses to make, or that fail
+ * by what the caller had its model write. Where the caller leaves, or the request fails by its fault, each part that the
+ * provider has is charged: as it was reported, or as an estimate.
  */
 export const fannedOut = <P>(
   parts: readonly P[],
@@ -151,7 +151,7 @@ class FannedOut<P> {
     return owed
   }
 
-  /** Returns the events to charge of the answers. A count that some answers report is estimated for the others. */
+  /** Returns what to charge for the answers. A count that some of them report is estimated for the others. */
   #counted(answers: readonly (readonly Event[])[]): (readonly Event[])[] {
     const charged = answers.filter(answer => !answer.some(isFree))
     const axes = countedAxes.filter(axis => charged.some(answer => reports(answer, axis)))

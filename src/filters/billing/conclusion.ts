@@ -27,7 +27,7 @@ interface HeldAttempt {
 /** Exchanges that have a request row. */
 export const recorded = new WeakSet<Exchange>()
 
-/** Settles or releases a hold; the first call counts. */
+/** Settles or releases the hold of an attempt. Only one of its methods is called, and once. */
 export class Conclusion {
   readonly #ex: Exchange
   readonly #attempt: HeldAttempt
@@ -63,7 +63,7 @@ export class Conclusion {
     const ex = this.#ex
     if (error.billed && !ex.answer.billedFailure) ex.failedWith([], error)
     const { billedFailure } = ex.answer
-    // A provider that fails after its client has left is paid as little as any that fails.
+    // A client that has left pays, but not where its provider fails after that.
     if (ex.isOwed && error.status === CLIENT_CLOSED) await this.settle('aborted', billedFailure === 'parts')
     else if (billedFailure) await this.settle('error', billedFailure === 'whole')
     // Not awaited, so that it shares a transaction with the next attempt's hold: a crash always finds one of them.
@@ -75,7 +75,7 @@ export class Conclusion {
     return release(this.#ended(), this.#services)
   }
 
-  /** Returns the hold as it is at the end. */
+  /** Ends the meter, and returns the hold as it is then. */
   #ended(): Hold | undefined {
     const { hold, meter } = this.#attempt
     meter?.end()
