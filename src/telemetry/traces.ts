@@ -25,7 +25,7 @@ interface Trace {
   readonly span: SpanContext
   readonly state: string | undefined
   readonly isSent: boolean
-  /** The current attempt; undefined where none runs. */
+  /** The current attempt; undefined where none runs. A request that needs no provider, such as a listing, has none. */
   attempt: { readonly id: string; readonly start: number; readonly content: string | undefined } | undefined
   attempts: number
 }
@@ -54,7 +54,7 @@ export class Traces {
 
   began(ex: Exchange): void {
     const traced = this.#of(ex)
-    if (!traced) return
+    if (!traced || !ex.target) return
     const id = this.#id(SPAN_ID)
     traced.attempts++
     const content = this.#content ? contentOf(ex.request) : undefined

@@ -93,6 +93,22 @@ t.test(
   },
 )
 
+t.test('a request that needs no provider is a span of its own, whether it is answered or refused', async t => {
+  const paths: [path: string, status: number][] = [
+    ['/v1/models', 200],
+    ['/v1/models/absent', 404],
+  ]
+  for (const [index, [path, status]] of paths.entries()) {
+    const id = `${index + 1}`.padEnd(32, 'a')
+    const response = await gateway.get(path, { traceparent: `00-${id}-b7ad6b7169203331-01` })
+    t.equal(response.status, status, path)
+    await response.text()
+    const spans = ofTrace(id)(await collector.spans(all => ofTrace(id)(all).length === 1))
+    t.match(spans, [{ kind: 2, attributes: { 'gateway.attempts': 0, 'http.response.status_code': status } }], path)
+  }
+  t.notMatch(gateway.stderr(), 'filter finish failed')
+})
+
 t.test('metrics by the conventions are sent beside traces', async t => {
   await collector.saw(
     'gen_ai.client.token.usage',
