@@ -22,8 +22,9 @@ export function addDoctor(program: Command, open: Open): void {
     .description(
       'check ports, limits, clock, disk, stores and providers of this machine; exit with status 1 on a failure',
     )
+    .option('--plugins', 'run the modules of catalog.plugins, which may do anything')
     .option('--probe', "show each provider's credential to it, by a free request for its list of models")
-    .action(async ({ probe = false }: { readonly probe?: boolean }, command: Command) => {
+    .action(async ({ plugins, probe = false }: { plugins?: boolean; probe?: boolean }, command: Command) => {
       const { io, config, print } = open(command)
       const [{ configuredStores }, { diagnose }, { readCatalog }] = await Promise.all([
         import('../app/maintenance.ts'),
@@ -35,7 +36,7 @@ export function addDoctor(program: Command, open: Open): void {
       const place: Installation = {
         ...{ listen, admin, maxConnections, database: stores.database, config: stores.config, redis: stores.redis },
         stores: stores.open,
-        catalog: () => readCatalog(stores.config, { env: io.env, secrets: true }),
+        catalog: () => readCatalog(stores.config, { env: io.env, secrets: true, plugins }),
       }
       const findings = await diagnose(place, io.machine ?? machine, probe)
       print(findings, all => all.map(one => lineOf(one, io)).join(''))

@@ -113,6 +113,7 @@ export function addModelsSync(program: Command, open: Open): void {
     .description('compare the configuration files with a price list; needs no gateway')
     .requiredOption('--from <source>', "models.dev's api.json or LiteLLM's file of prices: a file, or its address")
     .option('--provider <id>', 'compare one provider only')
+    .option('--plugins', 'run the modules of catalog.plugins, which may do anything')
     .option('--write', 'write what differs; prices that you wrote stay')
     .action(async (options: SyncOptions, command: Command) => {
       const { io, config, print } = open(command)

@@ -187,16 +187,21 @@ t.test('CF-07 a module that cannot be loaded is refused by name, and what ran go
   }
 })
 
-t.test('a check runs modules with --plugins alone', async t => {
-  const check = async (...more: string[]) => {
-    const args = ['check', '--config', gateway.configPath, ...more]
-    const ctl = new Child(join(import.meta.dirname, '../../bin/gatewayctl.js'), args, {
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
-    return { code: await ctl.exited, stderr: ctl.stderr }
+t.test('commands that read the files run modules with --plugins alone', async t => {
+  const list = JSON.stringify({ 'a-model': { litellm_provider: 'openai', mode: 'chat', input_cost_per_token: 1e-6 } })
+  await gateway.writeFile('list.json', list)
+  for (const command of [['check'], ['doctor'], ['models', 'check'], ['models', 'sync', '--from', 'list.json']]) {
+    const told = async (...more: string[]) => {
+      const args = [...command, '--config', gateway.configPath, ...more]
+      const ctl = new Child(join(import.meta.dirname, '../../bin/gatewayctl.js'), args, {
+        ...{ cwd: gateway.dir, stdio: ['ignore', 'pipe', 'pipe'] },
+      })
+      return { code: await ctl.exited, text: ctl.stdout + ctl.stderr }
+    }
+    t.match(await told(), { code: 1, text: /unknown (?:wire|filter) .*run the plugins with --plugins/ }, command[0]!)
+    const ran = await told('--plugins')
+    t.equal(ran.code, 0, `${command.join(' ')}: ${ran.text}`)
   }
-  t.match(await check(), { code: 1, stderr: /unknown (?:wire|filter) .*run the plugins with --plugins/ })
-  t.equal((await check('--plugins')).code, 0)
 })
 
 t.test('CF-07 a check says where a folder of modules is named that does not exist', async t => {

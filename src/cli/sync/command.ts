@@ -16,6 +16,7 @@ import { Manifest, modelsText, offerOf, overlayText, writable } from './write.ts
 export interface SyncOptions {
   readonly from: string
   readonly provider?: string
+  readonly plugins?: boolean
   readonly write?: boolean
 }
 
@@ -34,32 +35,27 @@ interface Synced {
 
 /** Compares, and writes with `write`. Rejects with a Failure, or with a ConfigError for the configuration. */
 export async function sync(
-  { from, provider: wanted, write }: SyncOptions,
+  { from, provider: wanted, plugins, write }: SyncOptions,
   { io, config }: { readonly io: Io; readonly config: string | undefined },
 ): Promise<Synced> {
   const date = new Date().toISOString().slice(0, 10)
   const list = readList(await readSource(from, 'https://models.dev/api.json', io), from, date)
   const { path, packaged } = locateConfig(config, io.env, io.cwd)
-  const file = resolve(io.cwd, path)
-  const { files } = await readCatalog(file)
+  const read = () => readCatalog(resolve(io.cwd, path), { plugins })
+  const { files } = await read()
   const known = files.providers.map(({ value }) => value.provider)
   const only = wanted === undefined || known.includes(wanted) ? wanted : providerOf(wanted)
   if (only !== undefined && !known.includes(only)) throw new Failure(`the configuration has no provider "${wanted}"`)
   const stamp = { label: list.label, today: date }
-  const manifests = new Map<string, Manifest>()
-  if (!packaged) {
-    for (const own of await ownFiles(files)) {
-      const manifest = new Manifest(own, stamp)
-      manifests.set(manifest.provider, manifest)
-    }
-  }
+  const own = (packaged ? [] : await ownFiles(files)).map(file => new Manifest(file, stamp))
+  const manifests = new Map(own.map(manifest => [manifest.provider, manifest]))
   const chosen = {
     models: files.models,
     providers: files.providers.filter(({ value }) => !only || value.provider === only),
   }
   const found = compare(list, chosen, (provider, model) => manifests.get(provider)?.has(model) ?? false, date)
   if (write && packaged) throw new Failure('the packaged configuration cannot be changed; name yours with --config')
-  const written = write ? await writeAll(found, { files, manifests, stamp, file }) : []
+  const written = write ? await writeAll(found, { files, manifests, stamp, read }) : []
   const added = found.added.map(({ provider, model, id, changes }) => ({ provider, model, id, changes }))
   const retired = found.retired.map(({ provider, model, id, changes }) => ({ provider, model, id, changes }))
   const { changed, yours, unlisted, skipped } = found
@@ -81,11 +77,12 @@ interface Target {
   readonly files: ConfigFiles
   readonly manifests: Map<string, Manifest>
   readonly stamp: { readonly label: string; readonly today: string }
-  readonly file: string
+  /** Throws where the files are not valid. */
+  readonly read: () => Promise<unknown>
 }
 
 /** All texts are made before the first is written. The written files pass the check, or are taken back. */
-async function writeAll(found: Comparison, { files, manifests, stamp, file }: Target): Promise<string[]> {
+async function writeAll(found: Comparison, { files, manifests, stamp, read }: Target): Promise<string[]> {
   const touched = new Set<Manifest>()
   for (const { provider, model, changes, listed } of writable(found)) {
     const path = join(folderOf(files, 'providers'), `${provider}.yaml`)
@@ -106,10 +103,10 @@ async function writeAll(found: Comparison, { files, manifests, stamp, file }: Ta
     const before = await readFile(path, 'utf8').catch(() => undefined)
     texts.set(path, modelsText(before, [...added.values()], stamp))
   }
-  return replace(texts, file)
+  return replace(texts, read)
 }
 
-async function replace(texts: ReadonlyMap<string, string>, file: string): Promise<string[]> {
+async function replace(texts: ReadonlyMap<string, string>, read: Target['read']): Promise<string[]> {
   const before = new Map<string, string | undefined>()
   for (const path of texts.keys()) before.set(path, await readFile(path, 'utf8').catch(() => undefined))
   const put = async (all: ReadonlyMap<string, string | undefined>) => {
@@ -123,7 +120,7 @@ async function replace(texts: ReadonlyMap<string, string>, file: string): Promis
   }
   try {
     await put(texts)
-    await readCatalog(file)
+    await read()
   } catch (thrown) {
     await put(before)
     throw thrown
