@@ -181,18 +181,18 @@ export const shownLimit = ({ limit, spent, ...rest }: LimitRecord) => ({
   spent: formatMoney(spent),
 })
 
-/** `1.25 of 5 a month, 20 of 100 in all`. */
-export const showLimits = (limits: readonly ReturnType<typeof shownLimit>[]): string =>
-  limits
-    .map(({ period, limit, spent, on_limit: action }) => {
-      const span = period === 'total' ? 'in all' : `a ${period}`
-      return `${spent} of ${limit} ${span}${action === undefined ? '' : ` (${onLimitText(action)})`}`
-    })
-    .join(', ')
+const showSpan = (period: string): string => (period === 'total' ? 'in all' : `a ${period}`)
+/** Empty for a limit that refuses. */
+const showAction = (action: RateLimits['on_limit']): string => (action === undefined ? '' : ` (${onLimitText(action)})`)
 
-/** `rpm 30, concurrency 4`. */
+/** `1.25 of 5 a month (notify), 20 of 100 in all`. */
+export const showLimits = (limits: readonly ReturnType<typeof shownLimit>[]): string =>
+  limits.map(one => `${one.spent} of ${one.limit} ${showSpan(one.period)}${showAction(one.on_limit)}`).join(', ')
+
+/** `rpm 30, concurrency 4 (notify)`. */
 export const showRates = (limits: RateLimits = {}): string =>
-  rateKinds.flatMap(kind => (limits[kind] === undefined ? [] : `${kind} ${limits[kind]}`)).join(', ')
+  rateKinds.flatMap(kind => (limits[kind] === undefined ? [] : `${kind} ${limits[kind]}`)).join(', ') +
+  showAction(limits.on_limit)
 
 const rate = s.either(
   s.integer({ minimum: 0, maximum: 1_000_000_000, description: 'a number, or 0 to remove the limit' }),

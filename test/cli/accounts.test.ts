@@ -104,12 +104,13 @@ t.test('organizations, projects and members are made, listed and changed', async
 })
 
 t.test('rate limits are numbers, and none or zero removes them, in flags of keys and organizations', async t => {
-  const { json } = await shell(t)
+  const { ctl, json } = await shell(t)
   t.match(await json('orgs create --name acme --rpd 9'), { rateLimits: { rpd: 9 } })
   await json('projects create --org acme --name web')
   const made = await json('keys create --project web --rpm 60 --tpm 100000 --concurrency 4 --on-limit use:acme-large')
   const use = { on_limit: { use: 'acme-large' } }
   t.strictSame(made.rateLimits, { rpm: 60, tpm: 100_000, concurrency: 4, ...use })
+  t.match((await ctl('keys list')).stdout, 'rpm 60, tpm 100000, concurrency 4 (use:acme-large)')
   const { rateLimits } = await json(`keys update ${made.id} --rpm none --tpd 5000`)
   t.strictSame(rateLimits, { tpm: 100_000, concurrency: 4, ...use, tpd: 5000 })
   t.strictSame((await json(`keys show ${made.id}`)).rateLimits, rateLimits)
