@@ -5,9 +5,8 @@ import { checkRoll, expiryOf, keyStatus } from '../rules/accounts.ts'
 import { newSecret } from '../secret.ts'
 import type { AuditedTransaction, Change } from './audit.ts'
 import { changeLimit, changingLimit, limitsOf, moveLimits, takeSpending } from './limits.ts'
-import { isAfter, pageOf } from './page.ts'
 import { changeRates, moveRates, rateLimitsOf, ratesOf } from './rate-limits.ts'
-import { type Flag, first, isoOf, type Sql } from './sql.ts'
+import { type Flag, first, isAfter, isoOf, pageOf, type Sql } from './sql.ts'
 import { SPENT, type Sum, sumOf } from './sums.ts'
 
 interface KeyRow extends Sum<'spent'> {

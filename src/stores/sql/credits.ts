@@ -5,8 +5,7 @@ import { shortId } from '../../lib/id.ts'
 import { checkPayment, checkRefund, isRepeated, notFree } from '../rules/amounts.ts'
 import type { Named } from '../rules/names.ts'
 import type { AuditedTransaction } from './audit.ts'
-import { ALL } from './page.ts'
-import { first, isoOf, type Sql } from './sql.ts'
+import { ALL, first, isoOf, type Sql } from './sql.ts'
 
 interface EntryRow {
   request_id: string

@@ -4,8 +4,7 @@ import type { Actor, ComplianceStore, ManifestRecord, ManifestStore } from '../.
 import { noDemands } from '../../policy/compliance.ts'
 import { checkManifests, noManifest } from '../rules/policies.ts'
 import type { AuditedTransaction } from './audit.ts'
-import { ALL } from './page.ts'
-import { first, isoOf, type Sql } from './sql.ts'
+import { ALL, first, isoOf, type Sql } from './sql.ts'
 
 const SET_COMPLIANCE = `
   INSERT INTO policies (org_id, version, compliance) VALUES ($1, 1, $2)

@@ -4,9 +4,8 @@ import { shortId } from '../../lib/id.ts'
 import { checkOwners, nameTaken } from '../rules/accounts.ts'
 import type { AuditedTransaction, Change } from './audit.ts'
 import { changeLimit, limitsOf } from './limits.ts'
-import { isAfter, pageOf } from './page.ts'
 import { changeRates, rateLimitsOf, ratesOf } from './rate-limits.ts'
-import { type Flag, first, isoOf, type Sql } from './sql.ts'
+import { type Flag, first, isAfter, isoOf, pageOf, type Sql } from './sql.ts'
 
 interface MemberRow {
   id: string

@@ -4,9 +4,8 @@ import type { OrganizationRecord, OrganizationStore } from '../../core/ports.ts'
 import { shortId } from '../../lib/id.ts'
 import { nameTaken } from '../rules/accounts.ts'
 import type { AuditedTransaction } from './audit.ts'
-import { isAfter, pageOf } from './page.ts'
 import { changeRates, rateLimitsOf, ratesOf } from './rate-limits.ts'
-import { type Flag, first, isoOf, type Sql } from './sql.ts'
+import { type Flag, first, isAfter, isoOf, pageOf, type Sql } from './sql.ts'
 
 interface OrganizationRow {
   id: string

@@ -5,9 +5,8 @@ import { shortId } from '../../lib/id.ts'
 import { checkResponses, nameTaken, ttlOf } from '../rules/accounts.ts'
 import type { AuditedTransaction, Change } from './audit.ts'
 import { changeLimit, limitsOf } from './limits.ts'
-import { isAfter, pageOf } from './page.ts'
 import { changeRates, rateLimitsOf, ratesOf } from './rate-limits.ts'
-import { type Flag, first, isoOf, numberOf, type Sql } from './sql.ts'
+import { type Flag, first, isAfter, isoOf, numberOf, pageOf, type Sql } from './sql.ts'
 
 interface ProjectRow {
   id: string

@@ -8,8 +8,7 @@ import { checkProviderKeys } from '../rules/policies.ts'
 import { attempt } from '../sealing.ts'
 import type { AuditedTransaction, Change } from './audit.ts'
 import { changeLimit, forgetLimits, limitsOf } from './limits.ts'
-import { pageOf } from './page.ts'
-import { first, isoOf } from './sql.ts'
+import { first, isoOf, pageOf } from './sql.ts'
 
 interface KeyRow {
   id: string

@@ -6,8 +6,7 @@ import { ruleValue } from '../../policy/rule-value.ts'
 import { noSuch } from '../rules/names.ts'
 import { checkRules, checkScope, ruleOwner } from '../rules/policies.ts'
 import type { AuditedTransaction, Change } from './audit.ts'
-import { pageOf } from './page.ts'
-import { type Flag, first, isoOf } from './sql.ts'
+import { type Flag, first, isoOf, pageOf } from './sql.ts'
 
 interface RuleRow {
   id: string

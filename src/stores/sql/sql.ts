@@ -1,3 +1,6 @@
+/** SQL that both databases run, the values of its rows, and pages of long lists. */
+import type { Page } from '../../core/ports.ts'
+
 /**
  * SQL that SQLite and PostgreSQL both run. Parameters are `$1…`; a text is constant, so that it can be prepared once.
  *
@@ -58,3 +61,17 @@ export const numberOf = <T extends bigint | null>(value: T): number | (T extends
 
 /** Returns the ISO 8601 form of a time in Unix milliseconds. */
 export const isoOf = (at: bigint): string => new Date(Number(at)).toISOString()
+
+/** A limit above every number of rows: PostgreSQL takes no negative one, SQLite no NULL. */
+export const ALL = Number.MAX_SAFE_INTEGER
+
+/** Values of a page for a statement: all rows where the caller gives no page or no limit. */
+export const pageOf = ({ after, limit = ALL }: Page = {}): { after: string | null; limit: number } => ({
+  after: after ?? null,
+  limit,
+})
+
+/** SQL: rows of `table` after the one whose id is parameter `position`: all where it is NULL, none where no row has it. */
+export const isAfter = (table: string, position: number): string =>
+  `${table}.rowid > CASE WHEN CAST($${position} AS text) IS NULL THEN 0
+    ELSE (SELECT rowid FROM ${table} WHERE id = $${position}) END`

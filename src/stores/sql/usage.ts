@@ -2,8 +2,7 @@
 import type { GroupTotals, UsageGroup, UsageQuery, UsageStore, UsageTotals } from '../../core/ports.ts'
 import { DAY_MS, hourOf } from '../../lib/period.ts'
 import type { UsageDays } from './days.ts'
-import { ALL } from './page.ts'
-import { type Dialect, first, type Sql, type SqlValue } from './sql.ts'
+import { ALL, type Dialect, first, type Sql, type SqlValue } from './sql.ts'
 import { largest, type Sum, sumAs, sumOf } from './sums.ts'
 
 type Counts = 'requests' | 'errors' | 'cached' | 'input_tokens' | 'output_tokens' | 'cached_tokens' | 'reasoning_tokens'

@@ -1,8 +1,7 @@
 /** Reads jobs one by one, as lists and as counts. */
 import type { JobState, JobStore } from '../../../core/ports.ts'
 import type { SqlKeys } from '../keys.ts'
-import { ALL } from '../page.ts'
-import { numberOf, type SqlValue } from '../sql.ts'
+import { ALL, numberOf, type SqlValue } from '../sql.ts'
 import { OPEN, RUNNING } from './claims.ts'
 import type { JobRow } from './rows.ts'
 import type { JobTable } from './table.ts'

@@ -19,8 +19,7 @@ import {
 } from '../../rules/oauth.ts'
 import type { AuditedTransaction, Change } from '../audit.ts'
 import type { SqlKeys } from '../keys.ts'
-import { pageOf } from '../page.ts'
-import { first, numberOf, type Sql } from '../sql.ts'
+import { first, numberOf, pageOf, type Sql } from '../sql.ts'
 import { endGrant } from './ends.ts'
 
 interface ClientRow {

@@ -2,8 +2,7 @@
 import type { Actor, LoginCodeInput, LoginCodeRecord, Role } from '../../../core/ports.ts'
 import { loginProject, MAX_LOGIN_CODES, noAccess, noProject } from '../../rules/oauth.ts'
 import type { Change } from '../audit.ts'
-import { ALL } from '../page.ts'
-import { type Flag, first, type Sql } from '../sql.ts'
+import { ALL, type Flag, first, type Sql } from '../sql.ts'
 
 interface Login {
   member_id: string

@@ -2,8 +2,7 @@
 import type { GrantRecord, OAuthGrantStore } from '../../../core/ports.ts'
 import { grantRecord, scopesOf } from '../../rules/oauth.ts'
 import type { AuditedTransaction } from '../audit.ts'
-import { pageOf } from '../page.ts'
-import { first, numberOf, type Sql } from '../sql.ts'
+import { first, numberOf, pageOf, type Sql } from '../sql.ts'
 
 interface GrantRow {
   id: string

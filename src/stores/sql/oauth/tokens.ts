@@ -1,8 +1,7 @@
 /** Access and refresh tokens of grants. */
 import type { NewTokens } from '../../../core/ports.ts'
 import { MAX_TOKENS_OF_GRANT } from '../../rules/oauth.ts'
-import { ALL } from '../page.ts'
-import { first, type Sql } from '../sql.ts'
+import { ALL, first, type Sql } from '../sql.ts'
 
 /** Owner of a token. */
 interface TokenOwner {
