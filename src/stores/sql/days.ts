@@ -1,6 +1,7 @@
 /** Adds up the hourly sums of days that are over, so that queries of many days read few rows. See `usage.ts`. */
 import { DAY_MS, HOUR_MS } from '../../lib/period.ts'
 import { first, type Sql } from './sql.ts'
+import { COSTS, COUNTS } from './sums.ts'
 
 /** Maximum hourly sums that one transaction reads, in some milliseconds. */
 const SUMS_PER_TRANSACTION = 500
@@ -13,10 +14,7 @@ const LABELS = Object.keys(labels)
   .map(label => `'${label}'`)
   .join(', ')
 const KEY = 'label, day, org_id, value, project_id, key_id'
-const summed = [
-  ...['requests', 'errors', 'cached', 'input_tokens', 'output_tokens', 'cached_tokens', 'reasoning_tokens'],
-  ...['cost', 'credits_cost', 'byok_cost', 'storage_cost'],
-]
+const summed = [...COUNTS, ...COSTS]
 
 /** The place of an hourly sum, as the primary key orders them. */
 const ORDER = 'hour, org_id, project_id, key_id, provider, model, source'

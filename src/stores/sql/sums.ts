@@ -1,3 +1,18 @@
+/** Columns of the sums of requests, and sums of money. */
+
+/** Columns of hourly and daily sums that count. */
+export const COUNTS = [
+  'requests',
+  'errors',
+  'cached',
+  'input_tokens',
+  'output_tokens',
+  'cached_tokens',
+  'reasoning_tokens',
+] as const
+/** Columns of hourly and daily sums that are money. */
+export const COSTS = ['cost', 'credits_cost', 'byok_cost', 'storage_cost'] as const
+
 /**
  * Sums of money. A sum may exceed 64 bits, which an organization whose custom provider has absurd prices and usage
  * could cause: whole dollars and the rest are added separately.

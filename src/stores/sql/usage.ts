@@ -3,35 +3,23 @@ import type { GroupTotals, UsageGroup, UsageQuery, UsageStore, UsageTotals } fro
 import { DAY_MS, hourOf } from '../../lib/period.ts'
 import type { UsageDays } from './days.ts'
 import { ALL, type Dialect, first, type Sql, type SqlValue } from './sql.ts'
-import { largest, type Sum, sumAs, sumOf } from './sums.ts'
-
-type Counts = 'requests' | 'errors' | 'cached' | 'input_tokens' | 'output_tokens' | 'cached_tokens' | 'reasoning_tokens'
-const counts: readonly Counts[] = [
-  ...(['requests', 'errors', 'cached', 'input_tokens', 'output_tokens', 'cached_tokens', 'reasoning_tokens'] as const),
-]
-type Amount = 'all_cost' | 'credits_cost' | 'byok_cost' | 'storage_cost'
-const amounts: Readonly<Record<Amount, string>> = {
-  all_cost: 'cost',
-  credits_cost: 'credits_cost',
-  byok_cost: 'byok_cost',
-  storage_cost: 'storage_cost',
-}
+import { COSTS, COUNTS, largest, type Sum, sumAs, sumOf } from './sums.ts'
 
 /** A row of `SUMS`. */
-export type SumRow = Sum<Amount> & Readonly<Record<`all_${Counts}`, bigint>>
+export type SumRow = Sum<`all_${(typeof COSTS)[number]}`> & Readonly<Record<`all_${(typeof COUNTS)[number]}`, bigint>>
 
 /** SQL: the columns of `UsageTotals`, summed; `sign` may be a minus. */
 const summed = (sign = '') =>
   [
-    ...counts.map(column => `CAST(coalesce(sum(${sign}${column}), 0) AS bigint) AS all_${column}`),
-    ...Object.entries(amounts).map(([name, column]) => sumAs(sign + column, name)),
+    ...COUNTS.map(column => `CAST(coalesce(sum(${sign}${column}), 0) AS bigint) AS all_${column}`),
+    ...COSTS.map(column => sumAs(sign + column, `all_${column}`)),
   ].join(', ')
 /** SQL: as `summed`, over sums by the hour. */
 export const SUMS = summed()
 /** SQL: sums of rows that have the columns of `SUMS`. */
 const SUMS_OF_PARTS = [
-  ...counts.map(column => `all_${column}`),
-  ...Object.keys(amounts).flatMap(name => [`${name}_units`, `${name}_rest`]),
+  ...COUNTS.map(column => `all_${column}`),
+  ...COSTS.flatMap(column => [`all_${column}_units`, `all_${column}_rest`]),
 ]
   .map(name => `CAST(sum(${name}) AS bigint) AS ${name}`)
   .join(', ')
@@ -172,7 +160,7 @@ export const totalsOf = (row: SumRow): UsageTotals => ({
   cachedTokens: Number(row.all_cached_tokens),
   reasoningTokens: Number(row.all_reasoning_tokens),
   cost: sumOf(row, 'all_cost'),
-  creditsCost: sumOf(row, 'credits_cost'),
-  byokCost: sumOf(row, 'byok_cost'),
-  storageCost: sumOf(row, 'storage_cost'),
+  creditsCost: sumOf(row, 'all_credits_cost'),
+  byokCost: sumOf(row, 'all_byok_cost'),
+  storageCost: sumOf(row, 'all_storage_cost'),
 })

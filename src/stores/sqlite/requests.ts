@@ -5,6 +5,7 @@ import type { RequestRow } from '../../core/ports.ts'
 import { type CountedRow, columnsOf, countedOf } from '../rules/request-rows.ts'
 import type { Payment } from '../rules/settlement.ts'
 import { addRow, type Counted, dimensionsOf, emptySum, type HourSum, MAX_BY_MODEL, placeOf } from '../rules/usage.ts'
+import { COSTS, COUNTS } from '../sql/sums.ts'
 import type { Sqlite } from './open.ts'
 import type { Participant, Writer } from './writer.ts'
 
@@ -19,10 +20,7 @@ const columns: readonly Column[] = [
 ]
 
 /** Columns of `usage_hourly` that requests are added to, in the order of `beforeCommit`, and its primary key. */
-const summed = [
-  ...['requests', 'errors', 'cached', 'input_tokens', 'output_tokens', 'cached_tokens', 'reasoning_tokens'],
-  ...['cost', 'credits_cost', 'byok_cost', 'storage_cost', 'savings'],
-]
+const summed = [...COUNTS, ...COSTS, 'savings']
 const place = ['hour', 'org_id', 'project_id', 'key_id', 'provider', 'model', 'source']
 
 /** Payment of a deleted row. */
