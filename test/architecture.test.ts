@@ -409,7 +409,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   endpoints: 2066,
   filters: 6149,
   http: 2536,
-  jobs: 1776,
+  jobs: 1764,
   json: 989,
   lib: 1471,
   limits: 1046,

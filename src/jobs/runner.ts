@@ -10,8 +10,7 @@ import { endJob } from './ending.ts'
 import { Engine } from './engine.ts'
 import { renewing } from './lease.ts'
 import { JobProvider, type PollAnswer } from './provider.ts'
-import { isValidToken } from './token.ts'
-import { jobObject } from './view.ts'
+import { isValidToken, jobObject } from './view.ts'
 
 /** How long a cancel waits for a poll that runs. */
 const CANCEL_MS = 5_000

@@ -4,7 +4,7 @@ import t from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
 import type { CallbackAnswer, ContentRequest } from '../../src/core/ports.ts'
 import { Callbacks } from '../../src/jobs/callbacks.ts'
-import { isValidToken, tokenFor } from '../../src/jobs/token.ts'
+import { isValidToken, tokenFor } from '../../src/jobs/view.ts'
 import { engineKit, FILM, type Said } from './kit.ts'
 
 const whole: ContentRequest = { range: undefined, ifRange: undefined, isHead: false, signal: new Cancellation() }
