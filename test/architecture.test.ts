@@ -422,7 +422,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   policy: 686,
   realtime: 2272,
   references: 648,
-  routing: 3114,
+  routing: 3104,
   secrets: 461,
   stores: 16_944,
   telemetry: 1_558,

@@ -1,13 +1,13 @@
 /** Records what attempts show of providers and of credentials, separately. */
-
 import type { Outcome } from '../core/answer.ts'
 import type { Timings } from '../core/attempt.ts'
 import { firstEventMs } from '../core/offer.ts'
 import type { CircuitPolicy, History, Sample, Services } from '../core/ports.ts'
+import type { Target } from '../core/translator.ts'
 import type { Usage } from '../core/usage.ts'
 import type { GatewayError } from '../lib/error.ts'
-import type { CandidateTarget } from './candidate.ts'
-import { classifyFailure, type FailureClass } from './failure-class.ts'
+import { type CandidateTarget, pollKeyOf } from './candidate.ts'
+import { classifyFailure, type FailureClass } from './outcome.ts'
 import { type OutlierDetector, outlierDetectorOf } from './outlier-detector.ts'
 import type { RoutingQuery } from './query.ts'
 import { circuitPolicyOf, historyOf, type Settings } from './settings.ts'
@@ -195,5 +195,29 @@ function speedOf(step: CandidateTarget, answer: EndedAnswer): Speeds {
   return {
     firstTokenMs: streamed ? timings.answered - timings.sent : undefined,
     tokensPerSecond: isTimed ? (1000 * tokens) / ms : undefined,
+  }
+}
+
+/** As the filter `route` has it by default. */
+const POLL_POLICY: CircuitPolicy = { failures: 5, baseMs: 30_000, maxMs: 300_000, jitter: 0.2 }
+
+/** Tracks polls of jobs apart from creates (`pollKeyOf`), so that good polls do not hide failing creates. */
+export class PollHealth {
+  readonly #services: Pick<Services, 'circuits' | 'log'>
+
+  constructor(services: Pick<Services, 'circuits' | 'log'>) {
+    this.#services = services
+  }
+
+  /** A poll of an organization's job has ended, with an answer or with `error`. Refused credentials do not count. */
+  polled(target: Target, org: string, error?: GatewayError): void {
+    const { circuits, log } = this.#services
+    const offer = pollKeyOf(target)
+    if (error === undefined) recordSuccess(this.#services, offer, org)
+    if (error === undefined || classifyFailure(error) !== 'provider') return
+    const opened = circuits.failed(offer, POLL_POLICY, org)
+    if (!opened) return
+    const organization = opened === 'everyone' ? undefined : org
+    log.warn({ offer, scope: 'polls', organization, status: error.upstreamStatus }, 'circuit opened')
   }
 }

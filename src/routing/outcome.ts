@@ -1,8 +1,25 @@
-/** The error of a request that no target answered (docs/contract.md#failed-requests). */
-
+/** Classifies failed attempts, and makes the error of a request that no target answered (docs/contract.md#failed-requests). */
 import type { Attempt } from '../core/attempt.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
 import { blamesCredential } from '../wire/upstream-error.ts'
+
+/**
+ * The circuit that a failed attempt counts against (docs/contract.md#circuits-and-retries):
+ *
+ * - `provider`: broken, slow or overloaded (connection, deadline, 408, 409, 5xx, invalid answers)
+ * - `throttle`: the credential exceeds its rate (429)
+ * - `credential`: the credential is invalid or spent (401, 402, 403, quota, and 400s that mean one of these)
+ * - `none`: the request or the gateway is wrong; 404 too, since a request can name a file that does not exist
+ */
+export type FailureClass = 'provider' | 'throttle' | 'credential' | 'none'
+
+/** The class of a failed attempt; `none` for errors that came from no attempt or that another provider would repeat. */
+export function classifyFailure({ upstreamStatus, code, failover }: GatewayError): FailureClass {
+  if (upstreamStatus === undefined || !failover) return 'none'
+  if (blamesCredential(code)) return 'credential'
+  if (upstreamStatus === 404) return 'none'
+  return upstreamStatus === 429 || code === 'upstream_rate_limited' ? 'throttle' : 'provider'
+}
 
 /** How an attempt is shown in `metadata.routing`. */
 export function errorType(error: GatewayError): Attempt['errorType'] {

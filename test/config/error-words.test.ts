@@ -5,7 +5,7 @@ import { linkCatalog } from '../../src/config/catalog.ts'
 import { loadFiles } from '../../src/config/load.ts'
 import type { Credential } from '../../src/core/provider-settings.ts'
 import type { GatewayError } from '../../src/lib/error.ts'
-import { classifyFailure } from '../../src/routing/failure-class.ts'
+import { classifyFailure } from '../../src/routing/outcome.ts'
 import { upstreamErrorOf } from '../../src/wire/upstream-error.ts'
 
 const files = await loadFiles('config/gateway.yaml', { env: { GATEWAY_DEMO_URL: 'http://127.0.0.1:9' } })
