@@ -407,7 +407,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   demo: 195,
   egress: 1199,
   endpoints: 2066,
-  filters: 6149,
+  filters: 6132,
   http: 2536,
   jobs: 1764,
   json: 989,

@@ -6,7 +6,7 @@ import type { CachedReply, HoldRequest, Services } from '../../src/core/ports.ts
 import type { Reply } from '../../src/core/reply.ts'
 import { embeddings } from '../../src/endpoints/inference.ts'
 import { billing } from '../../src/filters/billing/index.ts'
-import { cache } from '../../src/filters/cache/index.ts'
+import { cache } from '../../src/filters/cache.ts'
 import { translate } from '../../src/filters/translate/index.ts'
 import { eventsOf, exchange, principal } from '../core/kit.ts'
 import { target } from '../plugins/wire-kit.ts'

@@ -1,13 +1,12 @@
 /** Ends the hold of an attempt: with a charge for its answer, or without one. */
-
 import type { Outcome } from '../../core/answer.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import { toNumber } from '../../core/money.ts'
 import { labelsOf } from '../../core/offer.ts'
-import type { Hold, Principal, Services } from '../../core/ports.ts'
-import { CLIENT_CLOSED, type GatewayError } from '../../lib/error.ts'
+import type { Hold, Principal, RequestRow, Services } from '../../core/ports.ts'
+import { asError, CLIENT_CLOSED, type GatewayError } from '../../lib/error.ts'
+import type { AlertCaller } from '../../limits/alerts.ts'
 import { storageOf } from './funding.ts'
-import { keep, release } from './keep.ts'
 import type { Meter } from './meter.ts'
 import { rowOf } from './row.ts'
 
@@ -80,5 +79,50 @@ export class Conclusion {
     const { hold, meter } = this.#attempt
     meter?.end()
     return meter?.hold ?? hold
+  }
+}
+
+/**
+ * Requests that their caller pays for do not wait for a ledger that cannot be written. Other requests fail. Once the ledger
+ * can be written, what was `delivered` is charged, and the hold of what was not ends (docs/contract.md#store-failures).
+ */
+export async function keep(
+  row: RequestRow,
+  hold: Hold | undefined,
+  delivered: boolean,
+  { ledger, log, alerts }: Services,
+  caller?: AlertCaller,
+): Promise<void> {
+  try {
+    if (hold) {
+      const tells = caller !== undefined && alerts?.isOn === true
+      const standing = await ledger.settle(hold, row, tells)
+      if (tells && standing) alerts.settled(caller, standing)
+      return
+    }
+  } catch (thrown) {
+    if (!ledger.canSpool) throw thrown
+    if (hold?.funds !== 'byok') {
+      // The caller gets the first failure.
+      const report = (err: unknown) => log.warn({ err, hold: hold?.id }, 'charge spool failed; its hold will expire')
+      const ended = failed(row, asError(thrown))
+      await ledger.spool(delivered ? ended : { ...ended, cost: row.cost && 0n, storage: 0n }, hold).catch(report)
+      throw thrown
+    }
+  }
+  await ledger.spool(row)
+}
+
+/** The row of an answer that failed while its charge was written. */
+const failed = (row: RequestRow, { status, code }: GatewayError): RequestRow =>
+  row.outcome === 'ok' ? { ...row, outcome: 'error', status, errorCode: code } : row
+
+/** A hold that cannot be given back now is given back when it expires; the answer does not depend on it. */
+export async function release(hold: Hold | undefined, { ledger, log }: Services): Promise<void> {
+  if (!hold) return
+  try {
+    await ledger.void(hold)
+  } catch (err) {
+    log.warn({ err, hold: hold.id }, 'hold release failed; the hold will expire')
   }
 }

@@ -14,8 +14,8 @@ import { limited } from '../../metering/settle.ts'
 import { isByok } from '../../routing/policy.ts'
 import { type PartTokens, passedOf } from '../ratelimit/passed.ts'
 import { placeHold } from './at-limit.ts'
+import { keep, release } from './conclusion.ts'
 import { allowanceOf, discounted, exhaustedError, payerOf, storageOf } from './funding.ts'
-import { keep, release } from './keep.ts'
 import { identityOf, rowOf } from './row.ts'
 
 /** A hold older than a whole session plus this is orphaned and will be released. */

@@ -3,16 +3,17 @@
  * among organizations; above it, all callers count as one.
  */
 
-import type { Exchange } from '../../core/exchange.ts'
-import type { FilterFactory } from '../../core/filter.ts'
-import type { Load, Services } from '../../core/ports.ts'
-import type { Reply } from '../../core/reply.ts'
-import { type Infer, s } from '../../core/schema.ts'
-import { errors } from '../../lib/error.ts'
-import { Hysteresis } from '../../lib/hysteresis.ts'
-import { perObject } from '../../lib/per-object.ts'
-import { isCopy } from '../copy.ts'
-import { FairLimiter, type FairLimits, type Permit } from './fair-limiter.ts'
+import type { Cancellation } from '../core/cancel.ts'
+import type { Exchange } from '../core/exchange.ts'
+import type { FilterFactory } from '../core/filter.ts'
+import type { Load, Metrics, Services } from '../core/ports.ts'
+import type { Reply } from '../core/reply.ts'
+import { type Infer, s } from '../core/schema.ts'
+import { errors } from '../lib/error.ts'
+import { Hysteresis } from '../lib/hysteresis.ts'
+import { perObject } from '../lib/per-object.ts'
+import { FairShare } from '../limits/share.ts'
+import { isCopy } from './copy.ts'
 
 const options = s.object({
   /** Requests at the same time. */
@@ -79,4 +80,69 @@ function placesOf(services: Services, place: string, rules: FairLimits): FairLim
     byPlace.set(place, places)
   }
   return places
+}
+
+/** Bounds of a `FairLimiter`; `waitMs` is in milliseconds. */
+export interface FairLimits {
+  /** Requests at work at the same time. */
+  readonly inFlight: number
+  /** Requests that may wait until one of those ends. */
+  readonly queue: number
+  readonly waitMs: number
+  /** Share of places and queue that one organization may take while others use them too; 0 to 1. */
+  readonly share: number
+}
+
+/** Place of one request; held until the request ends. */
+export interface Permit {
+  readonly tenant: string
+}
+
+/**
+ * Places for requests: so many at work, so many waiting for a short time.
+ *
+ * An organization alone may take all there is. While another one uses them too, each has its share and no more, so that
+ * the one that floods refuses itself; and those that wait take turns by organization, not by arrival.
+ */
+export class FairLimiter {
+  readonly #metrics: Pick<Metrics, 'inFlight' | 'waiting'>
+  readonly #places: FairShare
+
+  /** `now` is a monotonic clock in milliseconds. */
+  constructor(
+    { inFlight, share }: FairLimits,
+    metrics: Pick<Metrics, 'inFlight' | 'waiting'>,
+    now: () => number = () => performance.now(),
+  ) {
+    this.#places = new FairShare(inFlight, now, { alone: 1, contended: share })
+    this.#metrics = metrics
+  }
+
+  /**
+   * Takes a permit, at once or after a wait; the caller must leave it. Throws or rejects with 529 when the queue is
+   * full or the wait is over, and with the reason of `signal` when the client leaves. `rules` apply from now on; permits
+   * already taken stay valid.
+   */
+  take(tenant: string, { inFlight, share, queue, waitMs }: FairLimits, signal: Cancellation): Permit | Promise<Permit> {
+    this.#places.resize(inFlight, share)
+    const entered = this.#places.enter(tenant, { queue, waitMs, signal })
+    if (entered === true) return this.#entered(tenant)
+    if (entered === false) throw errors.overloaded()
+    this.#metrics.waiting(1)
+    return entered.then(hasPlace => {
+      this.#metrics.waiting(-1)
+      if (!hasPlace) throw signal.reason ?? errors.overloaded()
+      return this.#entered(tenant)
+    })
+  }
+
+  leave({ tenant }: Permit): void {
+    this.#metrics.inFlight(-1)
+    this.#places.release(tenant)
+  }
+
+  #entered(tenant: string): Permit {
+    this.#metrics.inFlight(1)
+    return { tenant }
+  }
 }
