@@ -427,7 +427,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   stores: 16_944,
   telemetry: 1_558,
   ui: 2760,
-  upstream: 4686,
+  upstream: 4678,
   validation: 230,
   wire: 840,
   workers: 600,

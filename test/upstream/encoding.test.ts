@@ -2,7 +2,7 @@
 import { constants, createDeflate, createGzip, Gunzip, gzipSync } from 'node:zlib'
 import t from 'tap'
 import { decoded, type Source } from '../../src/upstream/encoding.ts'
-import { chunksOf, plainAnswer } from '../../src/upstream/plain-answer.ts'
+import { chunksOf, plainAnswer } from '../../src/upstream/job-caller.ts'
 
 const events = ['data: {"a":"Hé"}\n\n', ': keep-alive\n\n', 'data: {"a":"🙂"}\n\n', 'data: [DONE]\n\n']
 
