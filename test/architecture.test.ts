@@ -418,7 +418,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   metering: 920,
   oauth: 1026,
   openapi: 2491,
-  operations: 4026,
+  operations: 4022,
   policy: 686,
   realtime: 2272,
   references: 648,

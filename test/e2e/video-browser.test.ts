@@ -2,7 +2,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
-import { film, lumaAt } from '../../src/operations/videos/film.ts'
+import { film, lumaAt } from '../../src/operations/videos/demo.ts'
 import { chromium, startBrowser } from '../helpers/browser.ts'
 import { filmStudio } from '../helpers/film-studio.ts'
 import { startGateway } from '../helpers/gateway.ts'

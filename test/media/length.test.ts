@@ -4,7 +4,7 @@ import t from 'tap'
 import { wavHead } from '../../src/lib/wav.ts'
 import { mediaSeconds, usualBytesPerSecond } from '../../src/media/length.ts'
 import { Base64File, MEDIA_BUDGET, PiecedFile } from '../../src/media/source.ts'
-import { film } from '../../src/operations/videos/film.ts'
+import { film } from '../../src/operations/videos/demo.ts'
 import { runs } from '../helpers/runs.ts'
 import { adts, aiff, flac, latin, m4a, opus, page, slow, tag, times, usual, vorbis, webm } from './files.ts'
 
