@@ -1,7 +1,6 @@
 /** Keeps alerts, and the events of their callbacks, which are delivered as those of jobs are. */
 import type { AlertStore, LimitStanding, MoneyState, StoredAlert } from '../../limits/alerts.ts'
-import { explained } from './explained.ts'
-import { first, numberOf, type Sql } from './sql.ts'
+import { explained, first, numberOf, type Sql } from './sql.ts'
 
 interface AlertRow {
   id: string

@@ -3,9 +3,8 @@ import type { RealtimeSecretStore } from '../../core/ports.ts'
 import { errors } from '../../lib/error.ts'
 import { MAX_SECRETS, newClientSecret, placeOfSession, SECRETS_FORGOTTEN, secretPrincipal } from '../rules/realtime.ts'
 import { openText, type SealingOptions, sealText } from '../sealing.ts'
-import { rejectingWith } from './explained.ts'
 import type { SqlKeys } from './keys.ts'
-import { first, type Sql } from './sql.ts'
+import { first, rejectingWith, type Sql } from './sql.ts'
 
 interface SecretRow {
   readonly id: string

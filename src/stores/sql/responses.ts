@@ -4,8 +4,7 @@ import type { ResponseOwner, ResponseRecord, ResponseStore, ResponseTurn } from 
 import { errors } from '../../lib/error.ts'
 import { PRUNED_RESPONSES, responseBytes, responsePlace } from '../rules/responses.ts'
 import type { SealingOptions } from '../sealing.ts'
-import { rejectingWith } from './explained.ts'
-import { first, type Sql, type SqlValue } from './sql.ts'
+import { first, rejectingWith, type Sql, type SqlValue } from './sql.ts'
 
 /** Later than any response was made. */
 const LAST_MS = Number.MAX_SAFE_INTEGER

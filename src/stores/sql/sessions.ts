@@ -4,9 +4,8 @@ import { errors } from '../../lib/error.ts'
 import { shortId } from '../../lib/id.ts'
 import { MAX_SESSIONS, SESSIONS_FORGOTTEN } from '../rules/accounts.ts'
 import { newSecret } from '../secret.ts'
-import { rejectingWith } from './explained.ts'
 import { changeLimit, forgetLimits } from './limits.ts'
-import type { Sql } from './sql.ts'
+import { rejectingWith, type Sql } from './sql.ts'
 
 const attempt = rejectingWith(errors.storeUnavailable)
 

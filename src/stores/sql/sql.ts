@@ -1,5 +1,6 @@
-/** SQL that both databases run, the values of its rows, and pages of long lists. */
+/** SQL that both databases run, the values of its rows, pages of long lists, and its errors. */
 import type { Page } from '../../core/ports.ts'
+import { errors } from '../../lib/error.ts'
 
 /**
  * SQL that SQLite and PostgreSQL both run. Parameters are `$1…`; a text is constant, so that it can be prepared once.
@@ -75,3 +76,17 @@ export const pageOf = ({ after, limit = ALL }: Page = {}): { after: string | nul
 export const isAfter = (table: string, position: number): string =>
   `${table}.rowid > CASE WHEN CAST($${position} AS text) IS NULL THEN 0
     ELSE (SELECT rowid FROM ${table} WHERE id = $${position}) END`
+
+/** Returns a function that runs work on a database, and rejects with what `error` makes of its failure. */
+export const rejectingWith =
+  (error: (cause: unknown) => Error) =>
+  async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work()
+    } catch (cause) {
+      throw error(cause)
+    }
+  }
+
+/** Rejects with `billing_unavailable`. */
+export const explained = rejectingWith(errors.billingUnavailable)

@@ -3,8 +3,7 @@ import type { Exhausted, Hold, HoldRequest, Job, Lease, RequestRow } from '../..
 import type { Keyring } from '../../keyring.ts'
 import { jobPlace } from '../../rules/jobs.ts'
 import { sealText } from '../../sealing.ts'
-import { explained } from '../explained.ts'
-import { type Durability, first, type Sql, type SqlValue } from '../sql.ts'
+import { type Durability, explained, first, type Sql, type SqlValue } from '../sql.ts'
 import { type JobRow, jobOf } from './rows.ts'
 
 type Columns = Readonly<Record<string, SqlValue>>

@@ -1,5 +1,7 @@
 /** The first schema. */
-import { APPLICATION_ID } from '../application.ts'
+
+/** Identifies the file, so that another program's database is never migrated. */
+export const APPLICATION_ID = 0x4d475731
 
 /** SQL; brings the schema from version 0 to 1. */
 export const step = `
