@@ -396,7 +396,7 @@ t.test('nothing between client and provider wire names a vendor', async t => {
 
 /** Lines that a folder may have. A commit that raises a number says why. */
 const lineBudgets: Readonly<Record<string, number>> = {
-  admin: 3026,
+  admin: 3011,
   alerts: 450,
   app: 2963,
   cli: 6179,

@@ -2,7 +2,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { Command } from 'commander'
-import { rows } from '../admin/table.ts'
+import { rows } from '../admin/command.ts'
 import { PACKAGE } from '../config/locate.ts'
 import { readLitellm, readSection } from './import-source.ts'
 import { errorCode, Failure, type Io } from './io.ts'

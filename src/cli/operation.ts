@@ -1,8 +1,8 @@
 /** `gatewayctl reload`, `check`, `config`, `health`, `drain` and `metrics`. */
 import { resolve } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
+import { table } from '../admin/command.ts'
 import type { AdminContext } from '../admin/context.ts'
-import { table } from '../admin/table.ts'
 import type { ModelsCheck } from '../app/check-models.ts'
 import { locateConfig } from '../config/locate.ts'
 import { CheckFailed } from './io.ts'

@@ -1,8 +1,8 @@
 /** `gatewayctl requests`: the log of requests, as a list, one by one, as they end, or as a file. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Command, Option } from 'commander'
+import { rows } from '../admin/command.ts'
 import type { ShownRequest } from '../admin/commands/requests.ts'
-import { rows } from '../admin/table.ts'
 import { addArguments, addFamily, whole } from './commands.ts'
 import type { Arguments } from './inputs.ts'
 import type { Open, Session } from './session.ts'

@@ -3,8 +3,7 @@ import { type Compliance, ruleTypes } from '../../core/policy.ts'
 import type { RuleRecord } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
 import { keyId, member, names, organization, pageArguments, pageOf } from '../arguments.ts'
-import { type CommandTable, command, option, shell } from '../command.ts'
-import { day, facts, list, rows } from '../table.ts'
+import { type CommandTable, command, day, facts, list, option, rows, shell } from '../command.ts'
 
 const id = shell('<id>: id of the rule', s.string({ minLength: 1, description: 'an id, as the list shows it' }))
 const ownRule = option('--org <organization>: only if it is a rule of this organization', organization)

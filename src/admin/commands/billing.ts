@@ -5,9 +5,8 @@ import type { DiscountRecord, LedgerEntry, PlanState } from '../../core/ports.ts
 import { s } from '../../core/schema.ts'
 import { errors } from '../../lib/error.ts'
 import { amount, isOn, organization, paid, partArguments, partOf } from '../arguments.ts'
-import { type CommandTable, command, option, shell } from '../command.ts'
+import { type CommandTable, command, facts, option, rows, shell } from '../command.ts'
 import type { AdminContext } from '../context.ts'
-import { facts, rows } from '../table.ts'
 
 const reference = s.string({
   pattern: '^[A-Za-z0-9._:/-]{1,200}$',

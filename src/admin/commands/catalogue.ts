@@ -6,8 +6,7 @@ import type { CircuitHealth, ProviderHealth } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
 import type { Mapping, Model, Provider } from '../../core/translator.ts'
 import { organization, partArguments, partOf, provider } from '../arguments.ts'
-import { type CommandTable, command, option, shell } from '../command.ts'
-import { day, list, rows, table } from '../table.ts'
+import { type CommandTable, command, day, list, option, rows, shell, table } from '../command.ts'
 
 function countModels(catalog: Catalog): ReadonlyMap<string, number> {
   const counts = new Map<string, number>()

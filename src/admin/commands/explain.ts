@@ -6,8 +6,7 @@ import type { Route } from '../../core/snapshot.ts'
 import { errors } from '../../lib/error.ts'
 import { maskAll } from '../../secrets/known.ts'
 import { mapText } from '../../secrets/map-text.ts'
-import { type CommandTable, command, option, shell } from '../command.ts'
-import { list, table } from '../table.ts'
+import { type CommandTable, command, list, option, shell, table } from '../command.ts'
 
 const endpoint = shell(
   '<endpoint>: name or path: chat, /v1/chat/completions',

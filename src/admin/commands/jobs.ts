@@ -4,8 +4,7 @@ import type { Delivery, Job, JobStore } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
 import { errors } from '../../lib/error.ts'
 import { ofOrganization, ofProject, scopeOf } from '../arguments.ts'
-import { type CommandTable, command, shell } from '../command.ts'
-import { facts, rows } from '../table.ts'
+import { type CommandTable, command, facts, rows, shell } from '../command.ts'
 
 const VIDEO = 'video'
 const id = s.string({ minLength: 1, maxLength: 100, description: 'the id of a job, such as "video_…"' })

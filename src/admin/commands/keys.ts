@@ -25,9 +25,8 @@ import {
   shownLimit,
   showRates,
 } from '../arguments.ts'
-import { type CommandTable, command, option, shell } from '../command.ts'
+import { type CommandTable, command, day, facts, option, rows, shell } from '../command.ts'
 import type { AdminContext } from '../context.ts'
-import { day, facts, rows } from '../table.ts'
 
 const lifetimeOrNever = s.string({
   pattern: '^(never|[1-9]\\d{0,4}[mhdw])$',

@@ -20,9 +20,8 @@ import {
   shownLimit,
   showRates,
 } from '../arguments.ts'
-import { type CommandTable, command, option, shell } from '../command.ts'
+import { type CommandTable, command, facts, option, rows, shell } from '../command.ts'
 import type { AdminContext } from '../context.ts'
-import { facts, rows } from '../table.ts'
 
 const LOGIN_BYTES = 20
 

@@ -2,9 +2,8 @@
 import { hostname } from 'node:os'
 import type { NodeState } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
-import { type CommandTable, command } from '../command.ts'
+import { type CommandTable, command, rows } from '../command.ts'
 import type { AdminContext } from '../context.ts'
-import { rows } from '../table.ts'
 
 /** A node with times in ISO 8601. */
 export type ShownNode = ReturnType<typeof shownNode>

@@ -3,8 +3,7 @@ import type { ClientRecord, GrantRecord } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
 import { opaque } from '../../lib/opaque.ts'
 import { keyId, name, ofOrganization, pageArguments, pageOf } from '../arguments.ts'
-import { type CommandTable, command, option, shell } from '../command.ts'
-import { day, facts, list, rows } from '../table.ts'
+import { type CommandTable, command, day, facts, list, option, rows, shell } from '../command.ts'
 
 const CLIENT_BYTES = 16
 const SECRET_BYTES = 32

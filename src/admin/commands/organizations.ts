@@ -22,8 +22,7 @@ import {
   shownLimit,
   showRates,
 } from '../arguments.ts'
-import { type CommandTable, command, option, shell } from '../command.ts'
-import { day, rows } from '../table.ts'
+import { type CommandTable, command, day, option, rows, shell } from '../command.ts'
 
 const onOff = s.enum('on', 'off')
 const yes = (value: boolean): string => (value ? 'yes' : 'no')

@@ -17,9 +17,8 @@ import {
   showLimits,
   shownLimit,
 } from '../arguments.ts'
-import { type CommandTable, command, option, shell } from '../command.ts'
+import { type CommandTable, command, day, facts, option, rows, shell, table } from '../command.ts'
 import type { AdminContext } from '../context.ts'
-import { day, facts, rows, table } from '../table.ts'
 
 const WITH_NODES =
   'give it to all of them in GATEWAY_MASTER_KEY, behind the old one; then put it first, and leave this out'

@@ -7,8 +7,7 @@ import { DAY_MS } from '../../lib/period.ts'
 import { maskAll } from '../../secrets/known.ts'
 import { mapText } from '../../secrets/map-text.ts'
 import { keyId, organization, partArguments, partOf, project, scopeOf } from '../arguments.ts'
-import { type CommandTable, command, option } from '../command.ts'
-import { facts, rows, table } from '../table.ts'
+import { type CommandTable, command, facts, option, rows, table } from '../command.ts'
 
 const DEFAULT_DAYS = 30
 

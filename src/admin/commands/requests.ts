@@ -4,8 +4,7 @@ import type { AttemptRecord, RequestRow } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
 import { errors } from '../../lib/error.ts'
 import { amount, durationOf, keyId, organization, project, scopeOf } from '../arguments.ts'
-import { type CommandTable, command, option, shell } from '../command.ts'
-import { facts, rows as tableOf } from '../table.ts'
+import { type CommandTable, command, facts, option, shell, rows as tableOf } from '../command.ts'
 
 const DEFAULT_ROWS = 50
 const MAX_ROWS = 500

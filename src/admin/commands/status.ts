@@ -1,9 +1,8 @@
 /** Status of the gateway. */
 import type { PoolState, ProviderState } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
-import { type CommandTable, command } from '../command.ts'
+import { type CommandTable, command, facts } from '../command.ts'
 import type { AdminContext } from '../context.ts'
-import { facts } from '../table.ts'
 import { type ShownNode, shownNode } from './nodes.ts'
 
 /** Whether the gateway can serve requests; `reason` names the part that cannot. */

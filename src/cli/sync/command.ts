@@ -1,7 +1,7 @@
 /** `gatewayctl models sync`: differences between the configuration files and a price list, and what of them is written. */
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { table } from '../../admin/table.ts'
+import { table } from '../../admin/command.ts'
 import { readCatalog } from '../../app/check.ts'
 import type { ConfigFiles } from '../../config/load.ts'
 import { locateConfig } from '../../config/locate.ts'
