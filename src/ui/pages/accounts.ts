@@ -6,8 +6,7 @@ import type { LedgerEntry, MemberRecord, OrganizationRecord, ProjectRecord } fro
 import { errors } from '../../lib/error.ts'
 import { time, usd } from '../format.ts'
 import { html, link } from '../html.ts'
-import { type Content, facts, mark, table, tiles } from '../layout.ts'
-import { run, type Visit } from '../page.ts'
+import { type Content, facts, mark, run, table, tiles, type Visit } from '../layout.ts'
 
 const RECORDS = 100
 

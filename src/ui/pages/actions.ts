@@ -4,8 +4,7 @@ import { routes } from '../../admin/routes.ts'
 import type { Actor } from '../../core/ports.ts'
 import { errors } from '../../lib/error.ts'
 import { type Html, html, type Value } from '../html.ts'
-import { type Content, csrfField, facts } from '../layout.ts'
-import { actorOf, run, type Visit } from '../page.ts'
+import { actorOf, type Content, csrfField, facts, run, type Visit } from '../layout.ts'
 
 interface Action {
   readonly title: string

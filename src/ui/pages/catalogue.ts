@@ -3,8 +3,7 @@ import type { ListedModel } from '../../admin/commands/catalogue.ts'
 import { errors } from '../../lib/error.ts'
 import { count } from '../format.ts'
 import { type Html, html, link } from '../html.ts'
-import { type Content, facts, mark, table } from '../layout.ts'
-import { run, type Visit } from '../page.ts'
+import { type Content, facts, mark, run, table, type Visit } from '../layout.ts'
 
 const MODELS = 50
 

@@ -6,8 +6,7 @@ import { redactText } from '../../secrets/redact.ts'
 import { excerpt } from '../excerpt.ts'
 import { time } from '../format.ts'
 import { type Html, html, link } from '../html.ts'
-import { type Content, facts, mark } from '../layout.ts'
-import { run, type Visit } from '../page.ts'
+import { type Content, facts, mark, run, type Visit } from '../layout.ts'
 
 /** Parts of a configuration by name; the lists are divided by their entries. */
 type Sections = Readonly<Record<string, unknown>>

@@ -1,5 +1,5 @@
 /** Every page by its path; `:id` stands for the id of a record. */
-import type { Page } from '../page.ts'
+import type { Page } from '../layout.ts'
 import { playground } from '../playground.ts'
 import { keys, oneOrganization, organizations } from './accounts.ts'
 import { confirm, perform } from './actions.ts'

@@ -2,8 +2,7 @@
 import type { ShownCounts, ShownDelivery, ShownJob } from '../../admin/commands/jobs.ts'
 import { count, time, usd } from '../format.ts'
 import { type Html, html, link } from '../html.ts'
-import { type Content, facts, mark, table } from '../layout.ts'
-import { run, type Visit } from '../page.ts'
+import { type Content, facts, mark, run, table, type Visit } from '../layout.ts'
 
 const VIDEOS = 100
 

@@ -6,9 +6,8 @@ import type { ProviderHealth, RequestRow, UsageTotals } from '../../core/ports.t
 import { HOUR_MS, MINUTE_MS } from '../../lib/period.ts'
 import { count, milliseconds, percent, quantile, time, usd } from '../format.ts'
 import { type Html, html } from '../html.ts'
-import { type Content, circuitMark, facts, live, mark, table, tiles } from '../layout.ts'
+import { type Content, circuitMark, facts, live, mark, run, table, tiles, type Visit } from '../layout.ts'
 import { namesOf } from '../names.ts'
-import { run, type Visit } from '../page.ts'
 
 const HOURS = 24
 /** Requests of the last hour whose first tokens and failures are shown. */

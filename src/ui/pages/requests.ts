@@ -6,9 +6,8 @@ import { GatewayError } from '../../lib/error.ts'
 import { count, milliseconds, time, usd } from '../format.ts'
 import { argumentsOf, fieldsOf, inputs } from '../forms.ts'
 import { type Html, html, link } from '../html.ts'
-import { type Content, facts, live, mark, table, tiles } from '../layout.ts'
+import { type Content, facts, live, mark, run, table, tiles, type Visit } from '../layout.ts'
 import { namesOf } from '../names.ts'
-import { run, type Visit } from '../page.ts'
 
 const ROWS_PER_PAGE = 50
 /** Parts that one page looks at, each of a bounded number of rows. */

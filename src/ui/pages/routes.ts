@@ -5,8 +5,7 @@ import { GatewayError } from '../../lib/error.ts'
 import { milliseconds } from '../format.ts'
 import { argumentsOf, fieldsOf, inputs } from '../forms.ts'
 import { type Html, html } from '../html.ts'
-import { type Content, circuitMark, table } from '../layout.ts'
-import { run, type Visit } from '../page.ts'
+import { type Content, circuitMark, run, table, type Visit } from '../layout.ts'
 
 /** Explains the route of the request that the form describes. */
 export async function routes({ query, context }: Visit): Promise<Content> {

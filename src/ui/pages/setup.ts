@@ -3,8 +3,7 @@ import type { ListedModel } from '../../admin/commands/catalogue.ts'
 import type { Status } from '../../admin/commands/status.ts'
 import { type Html, html } from '../html.ts'
 import { abilitiesOf, shellLines, type Tool, tools } from '../launch-tools.ts'
-import type { Content } from '../layout.ts'
-import { run, type Visit } from '../page.ts'
+import { type Content, run, type Visit } from '../layout.ts'
 
 /** Placeholder: a page shows no key. */
 const KEY = 'mgw_YOUR_KEY'

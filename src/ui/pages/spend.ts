@@ -15,8 +15,7 @@ import { perObject } from '../../lib/per-object.ts'
 import { DAY_MS, HOUR_MS } from '../../lib/period.ts'
 import { count, percent, usd } from '../format.ts'
 import { type Html, html, link } from '../html.ts'
-import { type Content, table, tiles } from '../layout.ts'
-import type { Visit } from '../page.ts'
+import { type Content, table, tiles, type Visit } from '../layout.ts'
 
 /** Periods by name: how long, and the span of one bar. One query reads one span. */
 const PERIODS = {
