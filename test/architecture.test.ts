@@ -408,7 +408,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   egress: 1199,
   endpoints: 2066,
   filters: 6132,
-  http: 2536,
+  http: 2527,
   jobs: 1764,
   json: 989,
   lib: 1471,

@@ -2,7 +2,7 @@
 import { readdir, stat, statfs } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { ProviderHealth } from '../core/ports.ts'
-import { certificateEnds } from '../egress/certificates.ts'
+import { certificateEnds } from '../egress/connector.ts'
 import type { PrometheusMetrics } from '../telemetry/metrics.ts'
 
 /** Where the gauges read. */
