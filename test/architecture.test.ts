@@ -420,7 +420,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   openapi: 2491,
   operations: 4022,
   policy: 686,
-  realtime: 2272,
+  realtime: 2264,
   references: 648,
   routing: 3104,
   secrets: 461,

@@ -1,5 +1,4 @@
 /** Opens a session: its place, its provider, and only then its client's WebSocket. */
-
 import type { Cancellation } from '../core/cancel.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
@@ -16,7 +15,6 @@ import { accessError } from '../policy/access-check.ts'
 import { readProviderError, upstreamError } from '../wire/upstream-error.ts'
 import { enterReadRates } from './channel.ts'
 import { EventError, type ReadEvent, readEvent } from './events.ts'
-import { OpenSessions } from './open-sessions.ts'
 import { Session } from './session.ts'
 import { firstUpdate, type SettingsContext } from './settings.ts'
 
@@ -32,8 +30,6 @@ const FAULT_STATUS = 502
 
 /** Names of the models that a name stands for. Throws a GatewayError for one that rules deny. */
 type Meant = (name: string) => readonly string[]
-
-const openSessions = new OpenSessions()
 
 /** Answers the upgrade of a request; rejects with a GatewayError before the WebSocket is open. */
 export async function openSession(ex: Exchange, services: Services, meant: Meant): Promise<Reply> {
@@ -182,3 +178,65 @@ async function* until(session: Session, ex: Exchange): AsyncGenerator<readonly E
   ex.answer.failure ??= session.failure
   yield []
 }
+
+const TICK_MS = 1000
+
+/** Counts sessions for the process, the organization and the key, and ticks those that are open. */
+class OpenSessions {
+  readonly #sessions = new Set<Session>()
+  #places = 0
+  #timer: NodeJS.Timeout | undefined
+
+  /** Takes a place; resolves with what gives it back. Rejects with 429 or 529. */
+  async enter(
+    { caller: { principal }, snapshot: { realtime } }: Exchange,
+    { counters }: Services,
+  ): Promise<() => void> {
+    const { orgId, keyId } = principal!
+    if (this.#places >= realtime.perProcess) throw errors.overloaded()
+    this.#places++
+    const taken: string[] = []
+    const leave = () => {
+      this.#places--
+      for (const place of taken) void counters.leave(place)
+    }
+    try {
+      for (const [place, most, who] of [
+        [`${orgId} realtime`, realtime.perOrganization, 'organization'],
+        [`${keyId} realtime`, realtime.perKey, 'key'],
+      ] as const) {
+        if (!(await counters.enter(place, most))) throw tooMany(who, most)
+        taken.push(place)
+      }
+    } catch (thrown) {
+      leave()
+      throw thrown
+    }
+    return leave
+  }
+
+  add(session: Session): void {
+    this.#sessions.add(session)
+    this.#timer ??= setInterval(() => {
+      const now = performance.now()
+      for (const open of this.#sessions) open.tick(now)
+    }, TICK_MS).unref()
+    void session.ended.then(() => {
+      this.#sessions.delete(session)
+      if (this.#sessions.size > 0) return
+      clearInterval(this.#timer)
+      this.#timer = undefined
+    })
+  }
+}
+
+const openSessions = new OpenSessions()
+
+const tooMany = (who: string, most: number) =>
+  new GatewayError({
+    status: 429,
+    type: 'rate_limit_error',
+    code: 'rate_limit_exceeded',
+    message: `Too many realtime sessions are open: this ${who} may have ${most}. Close one first.`,
+    headers: { 'retry-after': '1' },
+  })
