@@ -1,7 +1,7 @@
 /** The targets of one request, each at most once, the most promising of those that are left first. */
 import type { Target } from '../core/translator.ts'
 import { type Candidate, type CandidateTarget, candidateTargetOf } from './candidate.ts'
-import { leastLoaded } from './credential-loads.ts'
+import { leastLoaded } from './credentials.ts'
 import type { OutlierDetector } from './outlier-detector.ts'
 
 /** Which target comes first, and whether another may follow. */
