@@ -1,14 +1,12 @@
 /** The wires of AWS Bedrock: `bedrock.converse`, whose `base_url` is the host of a region, and `bedrock.rerank`. */
-import { errorReader, type Plugin, type Translator } from '../src/plugin.ts'
+import type { Plugin, Translator } from '../src/plugin.ts'
 import { ConverseDecoder } from './bedrock/decode.ts'
 import { encode } from './bedrock/encode.ts'
-import { errorOf } from './bedrock/error.ts'
-import { imagesWires } from './bedrock/images.ts'
+import { error } from './bedrock/error.ts'
+import { imageEdits, images } from './bedrock/images.ts'
 import { rerank } from './bedrock/rerank.ts'
 import { withClientProperties } from './shared/claude/property-names.ts'
 import { fromWireName, withClientNames } from './shared/tool-name.ts'
-
-const error = errorReader((body, target, status) => errorOf(body, target, { status }))
 
 const converse: Translator<'chat'> = {
   op: 'chat',
@@ -23,4 +21,4 @@ const converse: Translator<'chat'> = {
 }
 
 /** AWS's Bedrock Runtime API (Converse, InvokeModel) and Agent Runtime API (Rerank). */
-export const plugin = { wires: [converse, { ...rerank, error }, ...imagesWires(error)] as const } satisfies Plugin
+export const plugin = { wires: [converse, { ...rerank, error }, images, imageEdits] as const } satisfies Plugin

@@ -82,35 +82,33 @@ function pollingUrl(answer: Json, target: Target): string {
   return url.href
 }
 
-const lacks: ReadonlySet<string> = new Set(['background'])
-const fanOut = imageFanOut(() => 1)
+const common = {
+  lacks: new Set(['background']),
+  fanOut: imageFanOut(() => 1),
+  decoder: (_mode: unknown, target: Target) => new ImagesDecoder(1, reader(target)),
+  error: plainError,
+}
 
 const images: Translator<'images'> = {
   op: 'images',
   wire: 'bfl.images',
-  lacks,
-  fanOut,
+  ...common,
   encode: (request, target) => ({
     path: `/${pathSegment(target.mapping.externalId)}`,
     body: fieldsOf(request, target),
   }),
-  decoder: (_mode, target) => new ImagesDecoder(1, reader(target)),
-  error: plainError,
 }
 
 const imageEdits: Translator<'image_edits'> = {
   op: 'image_edits',
   wire: 'bfl.image-edits',
+  ...common,
   inlineMedia: true,
   maxInputs: MAX_IMAGES,
-  lacks,
-  fanOut: imageFanOut<ImageEditRequest>(() => 1),
   encode: (request, target) => ({
     path: `/${pathSegment(target.mapping.externalId)}`,
     body: { ...fieldsOf(request, target), ...imagesOf(request, target.mapping.externalId) },
   }),
-  decoder: (_mode, target) => new ImagesDecoder(1, reader(target)),
-  error: plainError,
 }
 
 /** Black Forest Labs' FLUX API. */

@@ -4,12 +4,12 @@
  * `gemini.speech` and `gemini.vertex-speech`; and images: `gemini.images`, `gemini.image-edits`, the same of Vertex
  * AI, and `vertex.imagen`.
  */
-import { countIn, errorReader, type Plugin, type Translator } from '../src/plugin.ts'
+import { countIn, type Plugin, type Translator } from '../src/plugin.ts'
 import { NATIVE_WIRE } from './gemini/choice.ts'
 import { GenerateDecoder } from './gemini/decode.ts'
-import { decoder, type Method, methods } from './gemini/embeddings.ts'
+import { embeddings } from './gemini/embeddings.ts'
 import { encode, MAX_STOPS } from './gemini/encode.ts'
-import { errorOf } from './gemini/error.ts'
+import { error } from './gemini/error.ts'
 import { imagen } from './gemini/imagen.ts'
 import { imagesOf } from './gemini/images.ts'
 import { native, withMedia } from './gemini/native.ts'
@@ -19,8 +19,6 @@ import { asksForSearch } from './gemini/tools.ts'
 import { videos } from './gemini/videos.ts'
 import { counter, only } from './shared/answer.ts'
 import { first } from './shared/stops.ts'
-
-const error = errorReader(errorOf)
 
 const METHOD = /:(?:streamGenerateContent\?alt=sse|generateContent)$/
 
@@ -60,29 +58,13 @@ const translator = (surface: Surface): Translator<'chat'> => ({
   error,
 })
 
-const embeddings = (method: Method): Translator<'embeddings'> => ({
-  op: 'embeddings',
-  wire: method.wire,
-  ...(method.maxInputs !== undefined && { maxInputs: method.maxInputs }),
-  encode: method.encode,
-  decoder: (_mode, target, input) => decoder(method, target, input),
-  error,
-})
+const speeches = [speech('gemini.speech', studio), speech('gemini.vertex-speech', vertex)]
 
-const speeches = [speech('gemini.speech', studio, error), speech('gemini.vertex-speech', vertex, error)]
+const images = [...imagesOf('', studio), ...imagesOf('vertex-', vertex), imagen] as const
 
-const images = [...imagesOf('', studio, error), ...imagesOf('vertex-', vertex, error), imagen(error)] as const
-
-const films = [videos('gemini.videos', studio, error), videos('gemini.vertex-videos', vertex, error)]
+const films = [videos('gemini.videos', studio), videos('gemini.vertex-videos', vertex)]
 
 /** Google's Gemini API and the same models on Vertex AI. */
 export const plugin = {
-  wires: [
-    translator(studio),
-    translator(vertex),
-    ...methods.map(embeddings),
-    ...speeches,
-    ...images,
-    ...films,
-  ] as const,
+  wires: [translator(studio), translator(vertex), ...embeddings, ...speeches, ...images, ...films] as const,
 } satisfies Plugin

@@ -34,30 +34,30 @@ function fieldsOf(request: Readonly<ImageRequest>, { mapping }: Target): Json {
   }
 }
 
-const lacks: ReadonlySet<string> = new Set(['mask', 'background'])
+const common = {
+  lacks: new Set(['mask', 'background']),
+  fanOut: imageFanOut(() => MAX_IMAGES),
+  decoder: openAiImages,
+  error: plainError,
+}
+
 const images: Translator<'images'> = {
   op: 'images',
   wire: 'xai.images',
-  lacks,
-  fanOut: imageFanOut(() => MAX_IMAGES),
+  ...common,
   encode: (request, target) => ({ path: '/images/generations', body: fieldsOf(request, target) }),
-  decoder: (mode, target, input) => openAiImages(mode, target, input!),
-  error: plainError,
 }
 
 const imageEdits: Translator<'image_edits'> = {
   op: 'image_edits',
   wire: 'xai.image-edits',
-  lacks,
-  fanOut: imageFanOut(() => MAX_IMAGES),
+  ...common,
   encode(request, target) {
     const images = request.images.map(image => ({ url: urlOf(image), type: 'image_url' }))
     const [first, ...more] = images
     const body = fieldsOf(request, target)
     return { path: '/images/edits', body: { ...body, ...(more.length > 0 ? { images } : { image: first }) } }
   },
-  decoder: (mode, target, input) => openAiImages(mode, target, input!),
-  error: plainError,
 }
 
 /** xAI's Image Generation and Image Edits APIs. */

@@ -1,5 +1,6 @@
 /** Errors of the Converse wire. */
 import {
+  errorReader,
   type GatewayError,
   guessStatus,
   objectIn,
@@ -65,6 +66,9 @@ export function errorOf(
   const code = isQuota ? 'quota_exceeded' : as === 400 ? callerCode(reported.message) : undefined
   return upstreamError(as, { ...reported, code }, target)
 }
+
+/** The error of a status of 400 or above. */
+export const error = errorReader((body, target, status) => errorOf(body, target, { status }))
 
 /** The error code for a caller's mistake that the wire describes in its own terms (E14, E15). */
 const callerCode = (message: string): string | undefined =>

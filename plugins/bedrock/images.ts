@@ -23,6 +23,7 @@ import {
 import { errorIn } from '../shared/answer.ts'
 import { imageIn, parsedImages } from '../shared/images/base64.ts'
 import { base64Of, pixelsFor, ratioFor } from '../shared/images/inputs.ts'
+import { error } from './error.ts'
 
 const STABILITY = /(?:^|\.)stability\./
 const RATIOS = ['16:9', '1:1', '21:9', '2:3', '3:2', '4:5', '5:4', '9:16', '9:21']
@@ -115,28 +116,23 @@ function read(frame: Frame, target: Target): FoundImages {
   return { images: found, refused }
 }
 
-/** Both wires, with the errors of the provider. */
-export function imagesWires(error: Translator['error']) {
-  const lacks: ReadonlySet<string> = new Set(['background', 'output_format:webp'])
-  const images: Translator<'images'> = {
-    op: 'images',
-    wire: 'bedrock.images',
-    lacks,
-    fanOut: imageFanOut(mostOf),
-    encode,
-    decoder: (_mode, target, input) => new ImagesDecoder(input!.n, frame => read(frame, target)),
-    error,
-  }
-  const edits: Translator<'image_edits'> = {
-    op: 'image_edits',
-    wire: 'bedrock.image-edits',
-    inlineMedia: true,
-    maxInputs: MAX_IMAGES,
-    lacks,
-    fanOut: imageFanOut(mostOf),
-    encode: encodeEdit,
-    decoder: (_mode, target, input) => new ImagesDecoder(input!.n, frame => read(frame, target)),
-    error,
-  }
-  return [images, edits] as const
+const common = {
+  lacks: new Set(['background', 'output_format:webp']),
+  fanOut: imageFanOut(mostOf),
+  decoder: (_mode: unknown, target: Target, input?: Readonly<ImageRequest>) =>
+    new ImagesDecoder(input!.n, frame => read(frame, target)),
+  error,
+}
+
+/** Makes images by the operation Invoke of the Runtime API. */
+export const images: Translator<'images'> = { op: 'images', wire: 'bedrock.images', ...common, encode }
+
+/** Edits images by the same operation. */
+export const imageEdits: Translator<'image_edits'> = {
+  op: 'image_edits',
+  wire: 'bedrock.image-edits',
+  ...common,
+  inlineMedia: true,
+  maxInputs: MAX_IMAGES,
+  encode: encodeEdit,
 }

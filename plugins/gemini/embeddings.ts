@@ -10,16 +10,17 @@ import {
   objectIn,
   pathSegment,
   type Target,
+  type Translator,
   type WireRequest,
   wellFormed,
 } from '../../src/plugin.ts'
 import { parsed, WholeDecoder } from '../shared/answer.ts'
 import { boundsOf, embeddingsOf, promptTokens, textsOf, vectorsWanted } from '../shared/embeddings/openai-form.ts'
-import { errorOf } from './error.ts'
+import { error, errorOf } from './error.ts'
 import { studio, vertex } from './surface.ts'
 
 /** Request of one method, and the place of vectors and tokens in its answer. */
-export interface Method {
+interface Method {
   readonly wire: string
   readonly maxInputs?: number
   encode(request: Readonly<EmbeddingRequest>, target: Target): WireRequest
@@ -101,11 +102,8 @@ const embedContent: Method = {
   tokens: answer => countIn(objectIn(answer.usageMetadata).promptTokenCount),
 }
 
-/** The wires of embeddings, a method each. */
-export const methods: readonly Method[] = [batch, predict, embedContent]
-
 /** Vectors of numbers are scaled to the length 1. Throws a GatewayError for other answers. */
-export const decoder = ({ vectors, tokens }: Method, target: Target, input?: Readonly<EmbeddingRequest>): Decoder =>
+const decoder = ({ vectors, tokens }: Method, target: Target, input?: Readonly<EmbeddingRequest>): Decoder =>
   new WholeDecoder(frame => {
     const answer = parsed(frame, boundsOf(input))
     const reported = errorOf(answer, target)
@@ -114,6 +112,18 @@ export const decoder = ({ vectors, tokens }: Method, target: Target, input?: Rea
     const value = embeddingsOf(vectors(answer), vectorsWanted(input), unit)
     return [...promptTokens(tokens(answer)), { type: 'result', value }]
   })
+
+const wireOf = (method: Method): Translator<'embeddings'> => ({
+  op: 'embeddings',
+  wire: method.wire,
+  ...(method.maxInputs !== undefined && { maxInputs: method.maxInputs }),
+  encode: method.encode,
+  decoder: (_mode, target, input) => decoder(method, target, input),
+  error,
+})
+
+/** The wires of embeddings, a method each. */
+export const embeddings = [batch, predict, embedContent].map(wireOf)
 
 /** Rounding error allowed in the square of a unit length. */
 const ROUNDING = 1e-3

@@ -1,5 +1,6 @@
 /** Errors of the wire, and what it blocked for its content (docs/contract.md#image-wires). */
 import {
+  errorReader,
   type GatewayError,
   guessStatus,
   isObject,
@@ -50,6 +51,9 @@ export function errorOf(answer: unknown, target: Target, status?: number): Gatew
     isSpent ? undefined : retryDelayMs(details),
   )
 }
+
+/** The error of a status of 400 or above. */
+export const error = errorReader(errorOf)
 
 const statusOf = (code: unknown): number | undefined =>
   typeof code === 'number' && code >= 400 && code < 600 ? code : undefined

@@ -18,7 +18,7 @@ import {
 } from '../../src/plugin.ts'
 import { imageAnswer, imageIn } from '../shared/images/base64.ts'
 import { ratioFor } from '../shared/images/inputs.ts'
-import { errorOf } from './error.ts'
+import { error, errorOf } from './error.ts'
 import { vertex } from './surface.ts'
 
 const RATIOS = ['1:1', '3:4', '4:3', '9:16', '16:9']
@@ -61,7 +61,7 @@ function read(frame: Frame, target: Target): FoundImages {
 }
 
 /** Vertex AI's Imagen API, `:predict`. */
-export const imagen = (error: Translator['error']): Translator<'images'> => ({
+export const imagen: Translator<'images'> = {
   op: 'images',
   wire: 'vertex.imagen',
   lacks: new Set(['background', 'output_format:webp']),
@@ -69,4 +69,4 @@ export const imagen = (error: Translator['error']): Translator<'images'> => ({
   encode,
   decoder: (_mode, target, input) => new ImagesDecoder(input!.n, frame => read(frame, target)),
   error,
-})
+}

@@ -25,7 +25,7 @@ import {
 } from '../../src/plugin.ts'
 import { imageAnswer, imageIn } from '../shared/images/base64.ts'
 import { base64Of, ratioFor, typeOf } from '../shared/images/inputs.ts'
-import { blockedBy, errorOf, filteredBy } from './error.ts'
+import { blockedBy, error, errorOf, filteredBy } from './error.ts'
 import { type Surface, vertex } from './surface.ts'
 import { ofModality, tierOf, UsageMeter } from './usage.ts'
 
@@ -108,31 +108,30 @@ function usageOf(report: unknown, hasImages: boolean): Usage | undefined {
   }
 }
 
-const alone = () => 1
 const STUDIO_LACKS: ReadonlySet<string> = new Set(['mask', 'background', 'output_format'])
 const VERTEX_LACKS: ReadonlySet<string> = new Set(['mask', 'background', 'output_format:webp'])
 
 /** Both wires of a surface. */
-export function imagesOf(prefix: string, surface: Surface, error: Translator['error']) {
-  const lacks = surface === vertex ? VERTEX_LACKS : STUDIO_LACKS
+export function imagesOf(prefix: string, surface: Surface) {
+  const common = {
+    lacks: surface === vertex ? VERTEX_LACKS : STUDIO_LACKS,
+    fanOut: imageFanOut(() => 1),
+    decoder: (_mode: unknown, target: Target, input?: Readonly<ImageRequest>) =>
+      new ImagesDecoder(input!.n, frame => read(frame, target)),
+    error,
+  }
   const images: Translator<'images'> = {
     op: 'images',
     wire: `gemini.${prefix}images`,
-    lacks,
-    fanOut: imageFanOut(alone),
+    ...common,
     encode: (request, target) => encode(request, [], target, surface),
-    decoder: (_mode, target, input) => new ImagesDecoder(input!.n, frame => read(frame, target)),
-    error,
   }
   const edits: Translator<'image_edits'> = {
     op: 'image_edits',
     wire: `gemini.${prefix}image-edits`,
+    ...common,
     inlineMedia: true,
-    lacks,
-    fanOut: imageFanOut(alone),
     encode: (request, target) => encode(request, partsOf(request), target, surface),
-    decoder: (_mode, target, input) => new ImagesDecoder(input!.n, frame => read(frame, target)),
-    error,
   }
   return [images, edits] as const
 }

@@ -22,7 +22,7 @@ import {
 } from '../../src/plugin.ts'
 import { malformed, parsed } from '../shared/answer.ts'
 import { audioBytes, countedOf, voiceOf } from '../shared/speech.ts'
-import { blockedBy, errorOf, filteredBy } from './error.ts'
+import { blockedBy, error, errorOf, filteredBy } from './error.ts'
 import type { Surface } from './surface.ts'
 import { UsageMeter } from './usage.ts'
 
@@ -151,7 +151,7 @@ class PartDecoder implements Decoder {
 }
 
 /** The wire of one surface; audio is PCM, with a WAV header where the client's format is `wav`. */
-export const speech = (wire: string, surface: Surface, error: Translator['error']): Translator<'speech'> => ({
+export const speech = (wire: string, surface: Surface): Translator<'speech'> => ({
   op: 'speech',
   wire,
   outputFormats: ['wav', 'pcm'],

@@ -20,6 +20,7 @@ import {
 } from '../../src/plugin.ts'
 import { base64Of, typeOf } from '../shared/images/inputs.ts'
 import { jobDecoder, jobError, stateAnswer } from '../shared/jobs.ts'
+import { error } from './error.ts'
 import { type Surface, studio } from './surface.ts'
 
 /** Files of the Gemini API. */
@@ -109,7 +110,7 @@ const storageAddress = (bucket: string, object: string): string =>
   `https://storage.googleapis.com/${encodeURIComponent(bucket)}/${object.split('/').map(encodeURIComponent).join('/')}`
 
 /** The wire of one surface: Veo by `:predictLongRunning`, whose operation is polled. */
-export const videos = (wire: string, surface: Surface, error: Translator['error']): Translator<'videos'> => ({
+export const videos = (wire: string, surface: Surface): Translator<'videos'> => ({
   op: 'videos',
   wire,
   inlineMedia: true,

@@ -28,29 +28,27 @@ const SIDE_STEP_PX = 16
 /** All but one model make ten. */
 const mostOf = (id: string): number => (id.startsWith('dall-e-3') ? 1 : 10)
 
+const common = { fanOut: imageFanOut(mostOf), decoder: openAiImages, error: plainError }
+
 /** OpenAI's "Create image" API, `POST /images/generations`. */
 export const images: Translator<'images'> = {
   op: 'images',
   wire: 'openai.images',
+  ...common,
   encode(request, target, stream) {
     const { externalId: id } = target.mapping
     const style = id.startsWith('dall-e-3') ? request.style : undefined
     return { path: '/images/generations', body: { ...fieldsOf(request, target, stream), ...(style && { style }) } }
   },
-  fanOut: imageFanOut(mostOf),
-  decoder: (mode, target, input) => openAiImages(mode, target, input!),
-  error: plainError,
 }
 
 /** OpenAI's "Create image edit" API, `POST /images/edits`, as a form. */
 export const imageEdits: Translator<'image_edits'> = {
   op: 'image_edits',
   wire: 'openai.image-edits',
+  ...common,
   inlineMedia: true,
   encode: encodeEdit,
-  fanOut: imageFanOut(mostOf),
-  decoder: (mode, target, input) => openAiImages(mode, target, input!),
-  error: plainError,
 }
 
 function encodeEdit(request: Readonly<ImageEditRequest>, target: Target, stream: boolean): WireRequest {

@@ -27,8 +27,8 @@ import { imageAnswer, imageIn, parsedImages } from './base64.ts'
 const FILTERED = 'The provider refused every image because of its content.'
 
 /** The decoder of one answer; a stream ends when as many images as requested have come. */
-export const openAiImages = (mode: 'stream' | 'unary', target: Target, input: Readonly<ImageRequest>): Decoder =>
-  mode === 'stream' ? new EventDecoder(target, input.n) : new ImagesDecoder(input.n, frame => read(frame, target))
+export const openAiImages = (mode: 'stream' | 'unary', target: Target, input?: Readonly<ImageRequest>): Decoder =>
+  mode === 'stream' ? new EventDecoder(target, input!.n) : new ImagesDecoder(input!.n, frame => read(frame, target))
 
 function read(frame: Frame, target: Target): FoundImages {
   const { answer, slices } = imageAnswer(frame, 'b64_json')

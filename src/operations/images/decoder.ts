@@ -159,10 +159,10 @@ function eachOf(mostOf: (externalId: string) => number, { mapping }: Target): nu
 }
 
 /** For wires that make so many images of a model at once, or as many as its mapping says, if that is less. */
-export const imageFanOut = <R extends ImageRequest>(mostOf: (externalId: string) => number) => ({
+export const imageFanOut = (mostOf: (externalId: string) => number) => ({
   repeats: true as const,
-  count: (input: Readonly<R>, target: Target): number => Math.ceil(input.n / eachOf(mostOf, target)),
-  split(input: Readonly<R>, target: Target): readonly R[] {
+  count: (input: Readonly<ImageRequest>, target: Target): number => Math.ceil(input.n / eachOf(mostOf, target)),
+  split<R extends ImageRequest>(input: Readonly<R>, target: Target): readonly R[] {
     const each = eachOf(mostOf, target)
     const parts: R[] = []
     for (let left = input.n; left > 0; left -= each) parts.push({ ...input, n: Math.min(left, each) })
