@@ -11,7 +11,6 @@ import {
   type Json,
   type LoadedMedia,
   listIn,
-  type MediaByAddress,
   objectIn,
   type Target,
   textIn,
@@ -19,7 +18,7 @@ import {
   typeOfBase64,
   type WireRequest,
 } from '../../src/plugin.ts'
-import { withMedia as inlined, type MediaPlaces } from '../shared/addresses.ts'
+import { mediaIn } from '../shared/addresses.ts'
 import type { Block } from '../shared/claude/blocks.ts'
 import { beganWithThought, dropThoughts, openLoop } from '../shared/claude/loop.ts'
 import { isAdaptive, MIN_BUDGET, thinkingOf } from '../shared/claude/thinking.ts'
@@ -33,7 +32,8 @@ import { type NativeTurn, nativeTurns } from './native-turns.ts'
 import { checkTools, checkTurns, onOperator } from './operator-pays.ts'
 import { isResult, isThought } from './turns.ts'
 
-const places: MediaPlaces = {
+/** Puts files in place of the addresses of a body (see `mediaIn`). */
+export const withMedia = mediaIn({
   // A server that the body names is an address, too.
   roots: ['messages', 'system', 'mcp_servers'],
   opaque: new Set(['input', 'input_schema', 'tool', 'tools']),
@@ -44,17 +44,13 @@ const places: MediaPlaces = {
     return file && { ...part, source: sourceOf(file, type) }
   },
   isAddress: (field, { type }, at) => field === 'url' && (type === 'url' || at === 'source'),
-}
+})
 
 function sourceOf({ type, base64, name }: LoadedMedia, part: 'image' | 'document'): Json {
   const isDocument = part === 'document' && isText(typeOfBase64(base64, type, name))
   if (!isDocument) return { type: 'base64', media_type: type, data: base64 }
   return { type: 'text', media_type: 'text/plain', data: Buffer.from(base64, 'base64').toString('utf8') }
 }
-
-/** The body with files in place of their addresses. Throws a 400 that names another address, unless `partial`. */
-export const withMedia = (body: Readonly<Json>, media: MediaByAddress, partial: boolean): Json =>
-  inlined(body, media, places, partial)
 
 /** Chat request fields that the Messages endpoint tolerates and the provider would reject. */
 const NOT_OF_MESSAGES = [

@@ -8,7 +8,6 @@ import {
   isObject,
   type Json,
   listIn,
-  type MediaByAddress,
   objectIn,
   type Target,
   textIn,
@@ -18,7 +17,7 @@ import {
   type WireRequest,
   wellFormed,
 } from '../../src/plugin.ts'
-import { withMedia as inlined, type MediaPlaces } from '../shared/addresses.ts'
+import { mediaIn } from '../shared/addresses.ts'
 import { dropUnpaid, fits, isPresent, paysItself } from '../shared/operator-pays.ts'
 import { SAFETY_OFF, settingsOf } from './encode.ts'
 import { combineTools, spell } from './native-tools.ts'
@@ -32,7 +31,8 @@ const HELD = /^(?:gs:\/\/|files\/|https:\/\/(?:generativelanguage\.googleapis\.c
 
 const UNKNOWN = 'application/octet-stream'
 
-const places: MediaPlaces = {
+/** Puts files in place of the addresses of a body (see `mediaIn`). */
+export const withMedia = mediaIn({
   roots: ['contents', 'systemInstruction'],
   opaque: new Set(['args', 'response']),
   inlined(part, media) {
@@ -46,11 +46,7 @@ const places: MediaPlaces = {
     return { ...rest, inlineData: { ...kept, mimeType: typeOfBase64(file.base64, declared), data: file.base64 } }
   },
   isHeld: address => HELD.test(address),
-}
-
-/** The body with files in place of their addresses. Throws a 400 that names another address, unless `partial`. */
-export const withMedia = (body: Readonly<Json>, media: MediaByAddress, partial: boolean): Json =>
-  inlined(body, media, places, partial)
+})
 
 /** Fields allowed on the operator's credentials: they cost tokens at most. */
 const FIELDS: ReadonlySet<string> = new Set([

@@ -1,8 +1,9 @@
 /** Files in a client's own Responses body, for providers that get data alone. */
 import { isObject, type Json, type LoadedMedia, type MediaByAddress, textIn } from '../../src/plugin.ts'
-import { withMedia as inlined, type MediaPlaces } from '../shared/addresses.ts'
+import { mediaIn } from '../shared/addresses.ts'
 
-const places: MediaPlaces = {
+/** Puts files in place of the addresses of a body (see `mediaIn`). */
+export const withMedia = mediaIn({
   roots: ['input', 'prompt'],
   opaque: new Set(['arguments', 'carried', 'tools']),
   inlined(part, media) {
@@ -17,7 +18,7 @@ const places: MediaPlaces = {
         return undefined
     }
   },
-}
+})
 
 const fileAt = (media: MediaByAddress, value: unknown) => media.get(textIn(value) ?? '')
 const dataUrl = ({ type, base64 }: LoadedMedia): string => `data:${type};base64,${base64}`
@@ -42,7 +43,3 @@ function audioOf(part: Readonly<Json>, media: MediaByAddress): Json | undefined 
   const held = { ...holder, data: file.base64, format: file.audio ?? holder.format }
   return holder === part ? held : { ...part, input_audio: held }
 }
-
-/** The body with files in place of their addresses. Throws a 400 that names another address, unless `partial`. */
-export const withMedia = (body: Readonly<Json>, media: MediaByAddress, partial: boolean): Json =>
-  inlined(body, media, places, partial)

@@ -2,7 +2,7 @@
 import { errors, isBase64, isObject, type Json, type MediaByAddress } from '../../src/plugin.ts'
 
 /** Where a wire's bodies hold media. */
-export interface MediaPlaces {
+interface MediaPlaces {
   /** Fields of the body that are looked through. */
   readonly roots: readonly string[]
   /** Fields with what goes to tools and comes from them: no provider reads media there. */
@@ -23,13 +23,15 @@ const ADDRESSES: ReadonlySet<string> = new Set(
 const DATA: ReadonlySet<string> = new Set(['file_data', 'input_audio'])
 const DATA_URL = /^data:/i
 
-/** The body with files in place of their addresses. Throws a 400 that names another address, unless `partial`. */
-export function withMedia(body: Readonly<Json>, media: MediaByAddress, places: MediaPlaces, partial: boolean): Json {
-  const inlining = new Inlining(media, places, partial)
-  const copy: Json = { ...body }
-  for (const root of places.roots) if (copy[root] !== undefined) copy[root] = inlining.value(copy[root], root)
-  return copy
-}
+/** Puts files in place of their addresses in a body. Throws a 400 that names another address, unless `partial`. */
+export const mediaIn =
+  (places: MediaPlaces) =>
+  (body: Readonly<Json>, media: MediaByAddress, partial: boolean): Json => {
+    const inlining = new Inlining(media, places, partial)
+    const copy: Json = { ...body }
+    for (const root of places.roots) if (copy[root] !== undefined) copy[root] = inlining.value(copy[root], root)
+    return copy
+  }
 
 /** Copies what changes. Takes time by the number of values. */
 class Inlining {
