@@ -431,7 +431,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   validation: 230,
   wire: 840,
   workers: 600,
-  plugins: 15_060,
+  plugins: 15_051,
 }
 
 t.test('no folder has more lines than its budget', async t => {

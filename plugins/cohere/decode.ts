@@ -12,6 +12,7 @@ import {
   guessStatus,
   isObject,
   type Json,
+  objectIn,
   parseCalls,
   readProviderError,
   type Target,
@@ -43,10 +44,8 @@ const FAILURES: ReadonlyMap<string, number> = new Map([
 
 /** Arguments are text on this wire. */
 const nowhere = (): undefined => {}
-const NONE: Json = {}
 /** Content type of citations in the text before calls. */
 const PLAN = 'PLAN'
-const objectIn = (value: unknown): Json => (isObject(value) ? value : NONE)
 /** A list, or a single value as a list of one. */
 const allIn = (value: unknown): readonly unknown[] =>
   Array.isArray(value) ? entriesIn(value) : value == null ? [] : [value]
@@ -202,7 +201,7 @@ export class CohereDecoder implements Decoder {
   /** The wire counts from the start of a block. */
   #indexesOf({ type, content_index: block, start, end }: Json): Json {
     const from = this.#starts.get(type === PLAN ? PLAN : (block ?? this.#lastBlock))
-    if (from === undefined || type === 'THINKING_CONTENT') return NONE
+    if (from === undefined || type === 'THINKING_CONTENT') return {}
     return { start_index: from + (countIn(start) ?? Number.NaN), end_index: from + (countIn(end) ?? Number.NaN) }
   }
 

@@ -2,8 +2,6 @@
 import { countIn, isObject, type Json, objectIn, type Usage } from '../../../src/plugin.ts'
 import { type Counts, UsageReports, withCache } from '../usage-reports.ts'
 
-const NONE: Json = {}
-
 /** The report of a chunk, wherever it is. */
 export function reportIn(chunk: Json, choice: unknown): Json | undefined {
   if (isObject(chunk.usage)) return chunk.usage
@@ -16,9 +14,9 @@ export function reportIn(chunk: Json, choice: unknown): Json | undefined {
 export const usageReports = () => new UsageReports(countsOf, usageOf)
 
 function countsOf(report: Json) {
-  const read = isObject(report.prompt_tokens_details) ? report.prompt_tokens_details : NONE
-  const made = isObject(report.completion_tokens_details) ? report.completion_tokens_details : NONE
-  const other = isObject(report.prompt_token_details) ? report.prompt_token_details : NONE
+  const read = objectIn(report.prompt_tokens_details)
+  const made = objectIn(report.completion_tokens_details)
+  const other = objectIn(report.prompt_token_details)
   const named = report.cached_tokens ?? report.cache_read_input_tokens
   const cached = countIn(read.cached_tokens ?? report.prompt_cache_hit_tokens ?? named)
   return {
