@@ -9,7 +9,7 @@ import { capped, cappedKeys, refuseBeyond } from './custom-caps.ts'
 import { ConfigError } from './error.ts'
 import type { ConfigFile } from './file.ts'
 import { located, parseFile } from './large.ts'
-import { linkMappings } from './mapping.ts'
+import { linkMappings, newModel } from './mapping.ts'
 import { linkProvider, type WireRegistries } from './provider.ts'
 import type { MappingEntry } from './schemas/offer.ts'
 import { mappingsIn, type ProviderFile, providerFile } from './schemas/provider.ts'
@@ -223,7 +223,7 @@ function modelsFor(shared: Catalog, files: readonly ConfigFile<ProviderFile>[]):
     for (const entry of mappingsIn(value)) {
       if (models.has(entry.model)) continue
       const known = shared.models.get(entry.model)
-      models.set(entry.model, known ? joined(known) : newModel(entry, value))
+      models.set(entry.model, known ? joined(known) : modelOf(entry, value))
     }
   }
   return models
@@ -235,24 +235,12 @@ function joined(shared: Model): Model {
   return Object.assign(model, { mappings })
 }
 
-const newModel = ({ model: id, wires, supports }: MappingEntry, file: ProviderFile): Model => ({
-  id,
-  name: id,
-  description: undefined,
-  family: file.provider,
-  aliases: [],
-  created: 0,
-  tokenizer: undefined,
-  input: supports.includes('vision') ? ['text', 'image'] : ['text'],
-  output: Object.keys({ ...file.wires, ...wires }).join() === 'embeddings' ? ['embedding'] : ['text'],
-  contextLength: undefined,
-  maxOutput: undefined,
-  stability: undefined,
-  deprecatedAt: undefined,
-  deactivatedAt: undefined,
-  operations: Object.keys({ ...file.wires, ...wires }),
-  mappings: [],
-})
+function modelOf({ model: id, wires, supports }: MappingEntry, file: ProviderFile): Model {
+  const operations = Object.keys({ ...file.wires, ...wires })
+  const input = supports.includes('vision') ? ['text', 'image'] : ['text']
+  const output = operations.join() === 'embeddings' ? ['embedding'] : ['text']
+  return { ...newModel(id, file.provider, input, output), operations }
+}
 
 /** Throws a ConfigError. */
 function linkFile(

@@ -76,25 +76,27 @@ function unnamed({ id: family }: Provider, { supports }: OpenEntry): Model {
   if (supports.includes('vision')) input.push('image')
   if (supports.includes('audio_input')) input.push('audio')
   if (supports.includes('file_input')) input.push('file')
-  return {
-    id: '',
-    name: '',
-    description: undefined,
-    family,
-    aliases: [],
-    created: 0,
-    tokenizer: undefined,
-    input,
-    output: ['text'],
-    contextLength: undefined,
-    maxOutput: undefined,
-    stability: undefined,
-    deprecatedAt: undefined,
-    deactivatedAt: undefined,
-    mappings: [],
-    open: true,
-  }
+  return { ...newModel('', family, input, ['text']), open: true }
 }
+
+/** A model of which nothing else is known. */
+export const newModel = (id: string, family: string, input: readonly string[], output: readonly string[]): Model => ({
+  id,
+  name: id,
+  description: undefined,
+  family,
+  aliases: [],
+  created: 0,
+  tokenizer: undefined,
+  input,
+  output,
+  contextLength: undefined,
+  maxOutput: undefined,
+  stability: undefined,
+  deprecatedAt: undefined,
+  deactivatedAt: undefined,
+  mappings: [],
+})
 
 const dated = <T extends OfferEntry>(entry: T, { priced_at }: ProviderFile): T => ({
   ...entry,
