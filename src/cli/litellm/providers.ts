@@ -5,20 +5,13 @@ import { PACKAGE } from '../../config/locate.ts'
 import { parseDocument } from '../yaml.ts'
 import { type Section, textOf } from './sections.ts'
 
-/** Packaged providers by prefix, where the names differ. */
-const PROVIDERS: Readonly<Record<string, string>> = {
-  text_completion_openai: 'openai',
+/** Packaged providers by the names that LiteLLM has for them before models and in its file of prices. */
+export const RENAMED: Readonly<Record<string, string>> = {
   'text-completion-openai': 'openai',
   azure_ai: 'azure',
-  azure_text: 'azure',
   bedrock: 'aws-bedrock',
   bedrock_converse: 'aws-bedrock',
-  vertex_ai: 'google-vertex',
-  vertex_ai_beta: 'google-vertex',
   gemini: 'google-ai-studio',
-  ollama_chat: 'ollama',
-  hosted_vllm: 'vllm',
-  lm_studio: 'lmstudio',
   cohere_chat: 'cohere',
   together_ai: 'together',
   fireworks_ai: 'fireworks',
@@ -26,6 +19,18 @@ const PROVIDERS: Readonly<Record<string, string>> = {
   dashscope: 'alibaba',
   jina_ai: 'jina',
   codestral: 'mistral',
+}
+
+/** Packaged providers by prefix, where the names differ. */
+const PROVIDERS: Readonly<Record<string, string>> = {
+  ...RENAMED,
+  text_completion_openai: 'openai',
+  azure_text: 'azure',
+  vertex_ai: 'google-vertex',
+  vertex_ai_beta: 'google-vertex',
+  ollama_chat: 'ollama',
+  hosted_vllm: 'vllm',
+  lm_studio: 'lmstudio',
   'text-completion-codestral': 'mistral',
 }
 

@@ -3,6 +3,7 @@ import type { tokenPriceKeys } from '../../config/schemas/pricing.ts'
 import { formatDecimal } from '../../core/money.ts'
 import { isObject, type Json, jsonIn, objectIn } from '../../json/json.ts'
 import { Failure } from '../io.ts'
+import { RENAMED } from '../litellm/providers.ts'
 
 export type TokenKey = (typeof tokenPriceKeys)[number]
 /** Prices in USD per unit; those with a point stand in a map, by the key behind it. */
@@ -40,6 +41,7 @@ export interface PriceList {
 
 /** Our providers by the names of both lists, where these differ. */
 const PROVIDERS: Readonly<Record<string, string>> = {
+  ...RENAMED,
   google: 'google-ai-studio',
   'amazon-bedrock': 'aws-bedrock',
   'fireworks-ai': 'fireworks',
@@ -48,21 +50,9 @@ const PROVIDERS: Readonly<Record<string, string>> = {
   'novita-ai': 'novita',
   'google-vertex-anthropic': 'vertex-anthropic',
   'azure-cognitive-services': 'azure',
-  'text-completion-openai': 'openai',
-  gemini: 'google-ai-studio',
-  bedrock: 'aws-bedrock',
-  bedrock_converse: 'aws-bedrock',
   'vertex_ai-language-models': 'google-vertex',
   'vertex_ai-embedding-models': 'google-vertex',
   'vertex_ai-anthropic_models': 'vertex-anthropic',
-  azure_ai: 'azure',
-  cohere_chat: 'cohere',
-  together_ai: 'together',
-  fireworks_ai: 'fireworks',
-  nvidia_nim: 'nvidia',
-  dashscope: 'alibaba',
-  jina_ai: 'jina',
-  codestral: 'mistral',
 }
 
 /** Our id of a provider of a list. */
