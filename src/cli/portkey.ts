@@ -44,6 +44,12 @@ const LOST: Readonly<Record<string, string>> = {
 /** Returns the function that names a setting by its place: `targets[0].retry`. */
 const keyAt = (at: string) => (name: string) => (at ? `${at}.${name}` : name)
 
+/** A target that is carried, by its name in `use`. */
+interface Used {
+  readonly target: string
+  readonly written: Section
+}
+
 /** A target with what it stands for in files of ours. */
 interface Leaf {
   readonly target: string
@@ -98,7 +104,7 @@ class PortkeyConverter {
     this.report.changed(key('strategy.on_status_codes'), 'a further target is tried after any failure that allows it')
     const isSticky = sectionOf(strategy.sticky_session).enabled === true
     this.report.changed(key('strategy.sticky_session'), 'sticky: session; docs/routing.md says what names a session')
-    const used: { readonly target: string; readonly written: Section }[] = []
+    const used: Used[] = []
     for (const [index, written] of targets.entries()) {
       const target = await this.#target(inherited(config, written), hasList ? key(`targets[${index}]`) : at, isRoot)
       if (target !== undefined) used.push({ target, written })
@@ -135,60 +141,53 @@ class PortkeyConverter {
   }
 
   async #leaf(written: Section, at: string, isRoot: boolean): Promise<Leaf | undefined> {
-    const { report } = this
-    const key = keyAt(at)
-    const overrides = sectionOf(written.override_params)
-    const named = textOf(written.provider) ?? ''
-    const [, ofModel, bare] = SLUG.exec(textOf(overrides.model) ?? '') ?? []
-    const [, ofProvider, whole] = SLUG.exec(named) ?? (/-[0-9a-f]{4,}$/i.test(named) ? ['', named] : [])
-    const stored = ofModel ?? ofProvider ?? textOf(written.virtual_key)
-    const isNamed = ofModel === undefined && ofProvider === undefined && named !== ''
-    const provider = isNamed ? named.toLowerCase() : providerOf(stored)
-    const model = bare ?? textOf(overrides.model) ?? whole ?? deploymentOf(written)
-    const lost = (why: string): undefined => {
-      for (const name of [...OF_TARGET, ...Object.keys(written).filter(one => OF_MANIFEST.test(one))])
-        report.lost(key(name), why)
-    }
+    const { provider, model, stored } = namesIn(written)
     if (provider === undefined || (model === undefined && !isRoot)) {
       const why = provider === undefined ? 'name its provider' : 'name its model in override_params'
-      return lost(`${why}; a stored credential does not say it`)
+      return this.#lost(written, at, `${why}; a stored credential does not say it`)
     }
     const params = paramsOf(written, provider, model ?? '*')
     const upstream = await upstreamOf(params, undefined)
     const deployment: Deployment | undefined = upstream && { upstream, params, info: {}, at: at || 'config' }
-    if (!deployment || !isServed(deployment))
-      return lost('no packaged provider has this name; write a manifest (docs/extending.md)')
+    if (!deployment || !isServed(deployment)) {
+      return this.#lost(written, at, 'no packaged provider has this name; write a manifest (docs/extending.md)')
+    }
     const own = variableOf(stored ?? provider)
     const isStored = params.api_key === undefined && stored !== undefined
     if (isStored) Object.assign(params, { api_key: `os.environ/${own}` })
-    const unpriced = unpricedNote(deployment)
-    const fields = defaultsOf({ ...deployment, params: overrides, at: '' }, new Report())
-    for (const place of around(at)) {
-      const key = keyAt(place)
-      for (const name of ['provider', 'virtual_key', 'custom_host']) report.carried(key(name), 'a manifest')
-      for (const name of Object.keys(written).filter(one => OF_MANIFEST.test(one)))
-        report.carried(key(name), 'the manifest')
-      report.changed(key('api_key'), 'a variable takes the place of the text')
-      report.changed(key('request_timeout'), 'timeouts.first_event of the manifest')
-      report.carried(key('override_params.model'), 'the target')
-      for (const field of Object.keys(fields))
-        report.carried(key(`override_params.${field}`), 'overrides of a virtual model')
-      if (unpriced) report.changed(key(textOf(overrides.model) ? 'override_params.model' : 'provider'), unpriced)
-    }
+    const overrides = defaultsOf({ ...deployment, params: sectionOf(written.override_params), at: '' }, new Report())
+    this.#carried(written, at, Object.keys(overrides), unpricedNote(deployment))
     const target =
       model === undefined
         ? await this.catalogue.addOpen(deployment)
-        : await this.catalogue.add(upstream!.model, deployment, true)
+        : await this.catalogue.add(deployment.upstream.model, deployment, true)
     if (isStored) this.variables.toSet.set(own, 'the credential that is stored at Portkey')
-    return { target, overrides: fields }
+    return { target, overrides }
+  }
+
+  /** Reports that nothing of a target is carried. */
+  #lost(written: Section, at: string, why: string): undefined {
+    for (const name of [...OF_TARGET, ...fieldsOfManifest(written)]) this.report.lost(keyAt(at)(name), why)
+  }
+
+  /** Reports what becomes of the fields of a target, which may stand around it. `overrides`: the names of those carried. */
+  #carried(written: Section, at: string, overrides: readonly string[], unpriced: string | undefined): void {
+    const { report } = this
+    const ofModel = textOf(sectionOf(written.override_params).model) ? 'override_params.model' : 'provider'
+    for (const place of around(at)) {
+      const key = keyAt(place)
+      for (const name of ['provider', 'virtual_key', 'custom_host']) report.carried(key(name), 'a manifest')
+      for (const name of fieldsOfManifest(written)) report.carried(key(name), 'the manifest')
+      report.changed(key('api_key'), 'a variable takes the place of the text')
+      report.changed(key('request_timeout'), 'timeouts.first_event of the manifest')
+      report.carried(key('override_params.model'), 'the target')
+      for (const name of overrides) report.carried(key(`override_params.${name}`), 'overrides of a virtual model')
+      if (unpriced) report.changed(key(ofModel), unpriced)
+    }
   }
 
   /** Conditions on metadata become conditions on tags. */
-  #conditional(
-    strategy: Section,
-    used: readonly { readonly target: string; readonly written: Section }[],
-    key: (name: string) => string,
-  ) {
+  #conditional(strategy: Section, used: readonly Used[], key: (name: string) => string) {
     const { report } = this
     const targetOf = (name: unknown) => used.find(({ written }) => written.name === name)?.target
     const use: unknown[] = []
@@ -216,6 +215,23 @@ class PortkeyConverter {
 const SLUG = /^@([^/]+)(?:\/(.+))?$/
 const OF_TARGET = 'provider virtual_key api_key custom_host request_timeout override_params passthrough'.split(' ')
 const OF_MANIFEST = /^(?:aws|vertex|azure)_|^resource_name$|^deployment_id$/
+
+const fieldsOfManifest = (target: Section): string[] => Object.keys(target).filter(name => OF_MANIFEST.test(name))
+
+/** The provider and the model of a target, and its stored credential, as far as it says them. */
+function namesIn(target: Section) {
+  const provider = textOf(target.provider) ?? ''
+  const model = textOf(sectionOf(target.override_params).model)
+  const [, ofModel, bare] = SLUG.exec(model ?? '') ?? []
+  const [, ofProvider, whole] = SLUG.exec(provider) ?? (/-[0-9a-f]{4,}$/i.test(provider) ? ['', provider] : [])
+  const stored = ofModel ?? ofProvider ?? textOf(target.virtual_key)
+  const isNamed = ofModel === undefined && ofProvider === undefined && provider !== ''
+  return {
+    provider: isNamed ? provider.toLowerCase() : providerOf(stored),
+    model: bare ?? model ?? whole ?? deploymentOf(target),
+    stored,
+  }
+}
 
 /** A target, and the places around it whose settings it has: `targets[1].targets[0]`, `targets[1]`, ``. */
 const around = (at: string): string[] => (at ? [at, ...around(at.replace(/\.?targets\[\d+\]$/, ''))] : [''])
@@ -273,12 +289,7 @@ function paramsOf(written: Section, provider: string, model: string): Record<str
 }
 
 /** Targets with their shares; one of weight zero gets no requests at Portkey. */
-function weighted(
-  used: readonly { readonly target: string; readonly written: Section }[],
-  key: (name: string) => string,
-  targets: readonly Section[],
-  report: Report,
-) {
+function weighted(used: readonly Used[], key: (name: string) => string, targets: readonly Section[], report: Report) {
   for (const [index, { weight }] of targets.entries()) {
     if (weight === 0) report.changed(key(`targets[${index}].weight`), 'a target without a share is left out')
   }
