@@ -18,7 +18,7 @@ export async function convertOpenrouter(input: Section, name: string): Promise<C
   const catalogue = new Catalogue(variables, new Set([name]))
   const isInner = Object.keys(sectionOf(input.config)).length > 0
   const preset = isInner ? sectionOf(input.config) : input
-  const key = (field: string) => (isInner ? `config.${field}` : field)
+  const own = isInner ? report.below('config') : report
   const models = [...new Set([preset.model, ...listOf(preset.models)].map(textOf).filter(one => one !== undefined))]
   const preferences = sectionOf(preset.provider)
   const extra_body = {
@@ -31,7 +31,7 @@ export async function convertOpenrouter(input: Section, name: string): Promise<C
     ...(effort !== undefined && { reasoning_effort: effort }),
     ...(budget !== undefined && { thinking: { type: 'enabled', budget_tokens: budget } }),
   }
-  for (const field of ['model', 'models']) report.carried(key(field), 'targets of the virtual model, in order')
+  own.carried(['model', 'models'], 'targets of the virtual model, in order')
   const use: string[] = []
   let overrides: Section = {}
   for (const model of models) {
@@ -41,22 +41,22 @@ export async function convertOpenrouter(input: Section, name: string): Promise<C
     const deployment = { upstream, params, info: { mode: 'chat' }, at: '' }
     use.push(await catalogue.add(bare, deployment, true))
     const unpriced = unpricedNote(deployment)
-    if (unpriced) report.changed(key(model === preset.model ? 'model' : 'models'), unpriced)
+    if (unpriced) own.changed(model === preset.model ? 'model' : 'models', unpriced)
     overrides = defaultsOf({ ...deployment, params: { ...thinking, ...preset } }, new Report())
   }
-  for (const field of Object.keys(overrides)) report.carried(key(field), 'defaults of the virtual model')
-  for (const field of SAMPLED) report.lost(key(field), 'write it in defaults of the virtual model, as the API takes it')
-  report.lost(key('reasoning'), 'clients send it')
-  if (overrides.reasoning_effort === effort) report.carried(key('reasoning.effort'), 'defaults of the virtual model')
-  if (overrides.reasoning) report.carried(key('reasoning.max_tokens'), 'defaults of the virtual model')
+  own.carried(Object.keys(overrides), 'defaults of the virtual model')
+  own.lost(SAMPLED, 'write it in defaults of the virtual model, as the API takes it')
+  own.lost('reasoning', 'clients send it')
+  if (overrides.reasoning_effort === effort) own.carried('reasoning.effort', 'defaults of the virtual model')
+  if (overrides.reasoning) own.carried('reasoning.max_tokens', 'defaults of the virtual model')
   const system = textOf(preset.system) ?? textOf(preset.system_prompt)
-  for (const field of ['system', 'system_prompt']) report.carried(key(field), 'system of the virtual model')
-  for (const field of ['name', 'slug', 'id']) report.changed(field, 'the name of the virtual model is that of --name')
-  report.carried(key('provider'), 'quirks.default of the manifest: OpenRouter goes on choosing by it')
-  report.changed(key('route'), 'a further target is tried after any failure that allows it')
-  for (const field of OF_REQUEST) report.lost(key(field), 'clients send it')
-  report.carried(key('transforms'), 'quirks.default of the manifest')
-  report.lost(key('plugins'), 'write it in quirks.default of the manifest; what plugins cost is not counted')
+  own.carried(['system', 'system_prompt'], 'system of the virtual model')
+  report.changed(['name', 'slug', 'id'], 'the name of the virtual model is that of --name')
+  own.carried('provider', 'quirks.default of the manifest: OpenRouter goes on choosing by it')
+  own.changed('route', 'a further target is tried after any failure that allows it')
+  own.lost(OF_REQUEST, 'clients send it')
+  own.carried('transforms', 'quirks.default of the manifest')
+  own.lost('plugins', 'write it in quirks.default of the manifest; what plugins cost is not counted')
   const defaults = Object.keys(overrides).length > 0 ? { defaults: overrides } : {}
   const virtual = use.length > 0 ? [{ id: name, use, ...defaults, ...(system !== undefined && { system }) }] : []
   return { ...contentsOf(catalogue), virtualModels: virtual, lines: report.lines(input), variables: variables.toSet }

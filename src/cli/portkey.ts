@@ -41,9 +41,6 @@ const LOST: Readonly<Record<string, string>> = {
   override_params: 'write it in overrides of the virtual model, as the API takes it',
 }
 
-/** Returns the function that names a setting by its place: `targets[0].retry`. */
-const keyAt = (at: string) => (name: string) => (at ? `${at}.${name}` : name)
-
 /** A target that is carried, by its name in `use`. */
 interface Used {
   readonly target: string
@@ -80,59 +77,56 @@ class PortkeyConverter {
 
   /** Adds the virtual model of the whole config: a pattern where a target takes any model. */
   async convert(input: Section): Promise<void> {
-    this.#advise('')
-    const made = await this.#group(input, '', true)
+    advise(this.report)
+    const made = await this.#group(input, this.report, true)
     if (made.use.length === 0) return
     const isPattern = made.use.some(one => String(typeof one === 'string' ? one : sectionOf(one).model).includes('*'))
     this.virtual.push({ id: isPattern ? `${this.#name}/*` : this.#name, ...made })
   }
 
-  #advise(at: string): void {
-    const key = keyAt(at)
-    for (const [name, note] of Object.entries(LOST)) this.report.lost(key(name), note)
-    for (const name of GUARDS) this.report.lost(key(name), 'write a filter; see docs/extending.md')
-  }
-
   /** The targets of a config, or of a target that has a strategy of its own. */
-  async #group(config: Section, at: string, isRoot: boolean): Promise<Section & { readonly use: readonly unknown[] }> {
-    const key = keyAt(at)
+  async #group(
+    config: Section,
+    report: Report,
+    isRoot: boolean,
+  ): Promise<Section & { readonly use: readonly unknown[] }> {
     const strategy = sectionOf(config.strategy)
     const mode = textOf(strategy.mode) ?? 'single'
     const targets = Array.isArray(config.targets) ? config.targets.map(sectionOf) : [config]
     const hasList = Array.isArray(config.targets)
-    this.report.carried(key('strategy.mode'), 'the strategy of a virtual model')
-    this.report.changed(key('strategy.on_status_codes'), 'a further target is tried after any failure that allows it')
+    report.carried('strategy.mode', 'the strategy of a virtual model')
+    report.changed('strategy.on_status_codes', 'a further target is tried after any failure that allows it')
     const isSticky = sectionOf(strategy.sticky_session).enabled === true
-    this.report.changed(key('strategy.sticky_session'), 'sticky: session; docs/routing.md says what names a session')
+    report.changed('strategy.sticky_session', 'sticky: session; docs/routing.md says what names a session')
     const used: Used[] = []
     for (const [index, written] of targets.entries()) {
-      const target = await this.#target(inherited(config, written), hasList ? key(`targets[${index}]`) : at, isRoot)
+      const own = hasList ? report.below(`targets[${index}]`) : report
+      const target = await this.#target(inherited(config, written), own, isRoot)
       if (target !== undefined) used.push({ target, written })
     }
     const sticky = isSticky ? { sticky: 'session' } : {}
-    if (mode === 'loadbalance') return { strategy: 'weight', ...sticky, use: weighted(used, key, targets, this.report) }
-    if (mode === 'conditional') return { use: this.#conditional(strategy, used, key) }
+    if (mode === 'loadbalance') return { strategy: 'weight', ...sticky, use: weighted(used, targets, report) }
+    if (mode === 'conditional') return { use: this.#conditional(strategy, used, report) }
     const first = mode === 'single' ? used.slice(0, 1) : used
     return { use: first.map(({ target }) => target) }
   }
 
   /** The name of a target in `use`; undefined for one that is not carried. */
-  async #target(written: Section, at: string, isRoot: boolean): Promise<string | undefined> {
-    const key = keyAt(at)
-    if (at) this.#advise(at)
-    for (const name of ['name', 'weight']) this.report.carried(key(name))
+  async #target(written: Section, report: Report, isRoot: boolean): Promise<string | undefined> {
+    if (report.at) advise(report)
+    report.carried(['name', 'weight'])
     if (Array.isArray(written.targets)) {
-      const group = await this.#group(written, at, false)
+      const group = await this.#group(written, report, false)
       if (group.use.length === 0) return undefined
       const id = this.#inner()
       this.virtual.push({ id, hidden: true, ...group })
       return id
     }
-    const leaf = await this.#leaf(written, at, isRoot)
+    const leaf = await this.#leaf(written, report, isRoot)
     if (!leaf) return undefined
     if (Object.keys(leaf.overrides).length === 0) return leaf.target
     if (leaf.target.includes('*')) {
-      this.report.lost(key('override_params'), 'name the model in override_params too, or set the fields in the client')
+      report.lost('override_params', 'name the model in override_params too, or set the fields in the client')
       return leaf.target
     }
     const id = this.#inner()
@@ -140,23 +134,23 @@ class PortkeyConverter {
     return id
   }
 
-  async #leaf(written: Section, at: string, isRoot: boolean): Promise<Leaf | undefined> {
+  async #leaf(written: Section, report: Report, isRoot: boolean): Promise<Leaf | undefined> {
     const { provider, model, stored } = namesIn(written)
     if (provider === undefined || (model === undefined && !isRoot)) {
       const why = provider === undefined ? 'name its provider' : 'name its model in override_params'
-      return this.#lost(written, at, `${why}; a stored credential does not say it`)
+      return lose(written, report, `${why}; a stored credential does not say it`)
     }
     const params = paramsOf(written, provider, model ?? '*')
     const upstream = await upstreamOf(params, undefined)
-    const deployment: Deployment | undefined = upstream && { upstream, params, info: {}, at: at || 'config' }
+    const deployment: Deployment | undefined = upstream && { upstream, params, info: {}, at: report.at || 'config' }
     if (!deployment || !isServed(deployment)) {
-      return this.#lost(written, at, 'no packaged provider has this name; write a manifest (docs/extending.md)')
+      return lose(written, report, 'no packaged provider has this name; write a manifest (docs/extending.md)')
     }
     const own = variableOf(stored ?? provider)
     const isStored = params.api_key === undefined && stored !== undefined
     if (isStored) Object.assign(params, { api_key: `os.environ/${own}` })
     const overrides = defaultsOf({ ...deployment, params: sectionOf(written.override_params), at: '' }, new Report())
-    this.#carried(written, at, Object.keys(overrides), unpricedNote(deployment))
+    this.#carried(written, report.at, Object.keys(overrides), unpricedNote(deployment))
     const target =
       model === undefined
         ? await this.catalogue.addOpen(deployment)
@@ -165,36 +159,29 @@ class PortkeyConverter {
     return { target, overrides }
   }
 
-  /** Reports that nothing of a target is carried. */
-  #lost(written: Section, at: string, why: string): undefined {
-    for (const name of [...OF_TARGET, ...fieldsOfManifest(written)]) this.report.lost(keyAt(at)(name), why)
-  }
-
   /** Reports what becomes of the fields of a target, which may stand around it. `overrides`: the names of those carried. */
   #carried(written: Section, at: string, overrides: readonly string[], unpriced: string | undefined): void {
-    const { report } = this
     const ofModel = textOf(sectionOf(written.override_params).model) ? 'override_params.model' : 'provider'
     for (const place of around(at)) {
-      const key = keyAt(place)
-      for (const name of ['provider', 'virtual_key', 'custom_host']) report.carried(key(name), 'a manifest')
-      for (const name of fieldsOfManifest(written)) report.carried(key(name), 'the manifest')
-      report.changed(key('api_key'), 'a variable takes the place of the text')
-      report.changed(key('request_timeout'), 'timeouts.first_event of the manifest')
-      report.carried(key('override_params.model'), 'the target')
-      for (const name of overrides) report.carried(key(`override_params.${name}`), 'overrides of a virtual model')
-      if (unpriced) report.changed(key(ofModel), unpriced)
+      const report = this.report.below(place)
+      report.carried(['provider', 'virtual_key', 'custom_host'], 'a manifest')
+      report.carried(fieldsOfManifest(written), 'the manifest')
+      report.changed('api_key', 'a variable takes the place of the text')
+      report.changed('request_timeout', 'timeouts.first_event of the manifest')
+      report.carried('override_params.model', 'the target')
+      report.below('override_params').carried(overrides, 'overrides of a virtual model')
+      if (unpriced) report.changed(ofModel, unpriced)
     }
   }
 
   /** Conditions on metadata become conditions on tags. */
-  #conditional(strategy: Section, used: readonly Used[], key: (name: string) => string) {
-    const { report } = this
+  #conditional(strategy: Section, used: readonly Used[], report: Report) {
     const targetOf = (name: unknown) => used.find(({ written }) => written.name === name)?.target
     const use: unknown[] = []
     for (const [index, condition] of listOf(strategy.conditions).entries()) {
       const { query, then } = sectionOf(condition)
       const [tags, target] = [tagsOf(sectionOf(query)), targetOf(then)]
-      const at = key(`strategy.conditions[${index}]`)
+      const at = `strategy.conditions[${index}]`
       if (tags && target !== undefined) {
         use.push({ model: target, when: { tags } })
         report.changed(at, 'a condition on tags; clients send x-gateway-tags or metadata')
@@ -202,7 +189,7 @@ class PortkeyConverter {
     }
     const fallback = targetOf(strategy.default)
     if (fallback !== undefined) use.push(fallback)
-    report.carried(key('strategy.default'), 'the last target')
+    report.carried('strategy.default', 'the last target')
     return use
   }
 
@@ -215,6 +202,17 @@ class PortkeyConverter {
 const SLUG = /^@([^/]+)(?:\/(.+))?$/
 const OF_TARGET = 'provider virtual_key api_key custom_host request_timeout override_params passthrough'.split(' ')
 const OF_MANIFEST = /^(?:aws|vertex|azure)_|^resource_name$|^deployment_id$/
+
+/** Says what is not carried, wherever it stands. */
+function advise(report: Report): void {
+  for (const [name, note] of Object.entries(LOST)) report.lost(name, note)
+  report.lost(GUARDS, 'write a filter; see docs/extending.md')
+}
+
+/** Reports that nothing of a target is carried. */
+function lose(target: Section, report: Report, why: string): undefined {
+  report.lost([...OF_TARGET, ...fieldsOfManifest(target)], why)
+}
 
 const fieldsOfManifest = (target: Section): string[] => Object.keys(target).filter(name => OF_MANIFEST.test(name))
 
@@ -289,9 +287,9 @@ function paramsOf(written: Section, provider: string, model: string): Record<str
 }
 
 /** Targets with their shares; one of weight zero gets no requests at Portkey. */
-function weighted(used: readonly Used[], key: (name: string) => string, targets: readonly Section[], report: Report) {
+function weighted(used: readonly Used[], targets: readonly Section[], report: Report) {
   for (const [index, { weight }] of targets.entries()) {
-    if (weight === 0) report.changed(key(`targets[${index}].weight`), 'a target without a share is left out')
+    if (weight === 0) report.changed(`targets[${index}].weight`, 'a target without a share is left out')
   }
   return used
     .filter(({ written }) => written.weight !== 0)

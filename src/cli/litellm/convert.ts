@@ -46,7 +46,7 @@ function commonParams({ router_settings, litellm_settings }: Section, report: Re
   const { vertex_project, vertex_location } = sectionOf(litellm_settings)
   report.changed('router_settings.default_litellm_params', 'parameters of each deployment, which has advice for them')
   const note = 'the address of the manifests of Vertex AI'
-  for (const name of ['vertex_project', 'vertex_location']) report.carried(`litellm_settings.${name}`, note)
+  report.carried(['litellm_settings.vertex_project', 'litellm_settings.vertex_location'], note)
   return {
     ...(vertex_project !== undefined && { vertex_project }),
     ...(vertex_location !== undefined && { vertex_location }),

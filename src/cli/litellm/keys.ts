@@ -50,12 +50,15 @@ export function convertKeys({ keys, teams, users }: Accounts, report: Report, vi
   const aliases = new Map(virtual.filter(isAlias).map(({ id, use }) => [String(id), targetsOf(use)]))
   const inTeams = new Set(keys.filter(({ team_id }) => textOf(team_id) !== undefined).map(({ user_id }) => user_id))
   const groups = {
-    teams: new Map(teams.map((team, index) => [team.team_id, teamOf(team, `teams[${index}]`, report, teams)])),
+    teams: new Map(teams.map((team, index) => [team.team_id, teamOf(team, report.below(`teams[${index}]`), teams)])),
     users: new Map(
-      users.map((user, index) => [user.user_id, userOf(user, `users[${index}]`, report, inTeams.has(user.user_id))]),
+      users.map((user, index) => [
+        user.user_id,
+        userOf(user, report.below(`users[${index}]`), inTeams.has(user.user_id)),
+      ]),
     ),
   }
-  return keys.flatMap((key, index) => convertKey(key, `keys[${index}]`, report, aliases, groups) ?? [])
+  return keys.flatMap((key, index) => convertKey(key, report.below(`keys[${index}]`), aliases, groups) ?? [])
 }
 
 /** A team or a user, with arguments of the project or the member that stands for it. */
@@ -68,33 +71,31 @@ interface Groups {
   readonly users: ReadonlyMap<unknown, Place>
 }
 
-function teamOf(team: Section, at: string, report: Report, teams: readonly Section[]): Place {
-  report.lost(at, 'projects have no such setting')
-  for (const name of ['team_id', 'team_alias', 'organization_id']) report.carried(`${at}.${name}`, 'the project')
-  report.carried(`${at}.models`, 'the models of its keys that name none')
-  report.lost(`${at}.spend`, 'the limit of a project counts from the import')
-  for (const name of ['members', 'members_with_roles', 'admins'])
-    report.lost(`${at}.${name}`, 'owners of keys become members')
-  report.carried(`${at}.blocked`, 'an archived project')
+function teamOf(team: Section, report: Report, teams: readonly Section[]): Place {
+  report.lost('', 'projects have no such setting')
+  report.carried(['team_id', 'team_alias', 'organization_id'], 'the project')
+  report.carried('models', 'the models of its keys that name none')
+  report.lost('spend', 'the limit of a project counts from the import')
+  report.lost(['members', 'members_with_roles', 'admins'], 'owners of keys become members')
+  report.carried('blocked', 'an archived project')
   const alias = textOf(team.team_alias)
   // LiteLLM allows teams of one name. As one project they would share a limit.
   const isShared = alias !== undefined && teams.some(one => one !== team && one.team_alias === alias)
-  if (isShared) report.changed(`${at}.team_alias`, 'other teams have this name: the id of the team follows it')
+  if (isShared) report.changed('team_alias', 'other teams have this name: the id of the team follows it')
   const written = isShared ? { ...team, team_alias: `${alias} ${textOf(team.team_id)}` } : team
-  return { written, args: { ...limitOf(team, at, report), ...ratesOf(team, at, report) } }
+  return { written, args: { ...limitOf(team, report), ...ratesOf(team, report) } }
 }
 
 /** LiteLLM counts the budget of a user for keys without a team alone. `isInTeam`: whether other keys are theirs, too. */
-function userOf(user: Section, at: string, report: Report, isInTeam: boolean): Place {
-  report.lost(at, 'members have no such setting')
-  for (const name of ['user_id', 'user_email', 'teams'])
-    report.carried(`${at}.${name}`, 'a member, where keys are theirs')
-  report.carried(`${at}.models`, 'the models of its keys without a team that name none')
-  report.lost(`${at}.spend`, 'the limit of a member counts from the import')
-  const limit = limitOf(user, at, report)
+function userOf(user: Section, report: Report, isInTeam: boolean): Place {
+  report.lost('', 'members have no such setting')
+  report.carried(['user_id', 'user_email', 'teams'], 'a member, where keys are theirs')
+  report.carried('models', 'the models of its keys without a team that name none')
+  report.lost('spend', 'the limit of a member counts from the import')
+  const limit = limitOf(user, report)
   if (isInTeam && limit.limit !== undefined)
-    report.lost(`${at}.max_budget`, 'it is for keys without a team; set a limit of each of these keys')
-  return { written: user, args: { ...(isInTeam ? {} : limit), ...ratesOf(user, at, report) } }
+    report.lost('max_budget', 'it is for keys without a team; set a limit of each of these keys')
+  return { written: user, args: { ...(isInTeam ? {} : limit), ...ratesOf(user, report) } }
 }
 
 /** Rules name models, not virtual ones: a virtual model of another name is meant by its targets. */
@@ -106,58 +107,55 @@ const targetsOf = (use: unknown): string[] =>
 
 type Aliases = ReadonlyMap<string, readonly string[]>
 
-function convertKey(written: Section, at: string, report: Report, aliases: Aliases, groups: Groups) {
+function convertKey(written: Section, report: Report, aliases: Aliases, groups: Groups) {
   const team = groups.teams.get(written.team_id)
   const user = groups.users.get(written.user_id)
   const key = joined(written, team?.written, user?.written)
   const hash = hashOf(key.token)
   if (hash === undefined) {
-    report.lost(at, 'it has no token of 64 hexadecimal digits; only keys that it knows by hash are carried')
+    report.lost('', 'it has no token of 64 hexadecimal digits; only keys that it knows by hash are carried')
     return undefined
   }
   const routes = listOf(key.allowed_routes)
   if (routes.length > 0 && routes.every(one => NO_CALLS.includes(one))) {
-    report.lost(at, 'it may call no model; operators have the admin token')
+    report.lost('', 'it may call no model; operators have the admin token')
     return undefined
   }
-  const note = (names: readonly string[], fate: 'carried' | 'changed' | 'lost', text = '') => {
-    for (const name of names) report[fate](`${at}.${name}`, text)
-  }
-  report.lost(at, 'there is no such field of a key')
-  note(['token'], 'carried', 'the same key goes on working')
-  note(['key_name', 'key_alias'], 'carried', 'the name of the key')
-  note(['team_id', 'team_alias'], 'carried', 'the project')
-  if (!team) note(['team_id'], 'changed', 'the project; limits and models of the team are not in this export')
-  note(['organization_id', 'org_id'], 'carried', 'the organization')
-  note(['spend'], 'carried', 'counts toward its limits')
-  note(['blocked'], 'carried', 'a blocked key is revoked')
-  note(['expires'], 'carried')
-  note(['metadata', 'tags'], 'lost', 'requests have tags, keys have none; see docs/end-users-and-tags.md')
-  note(['aliases', 'config', 'permissions', 'router_settings'], 'lost', 'write rules for the key; see docs/rules.md')
+  report.lost('', 'there is no such field of a key')
+  report.carried('token', 'the same key goes on working')
+  report.carried(['key_name', 'key_alias'], 'the name of the key')
+  report.carried(['team_id', 'team_alias'], 'the project')
+  if (!team) report.changed('team_id', 'the project; limits and models of the team are not in this export')
+  report.carried(['organization_id', 'org_id'], 'the organization')
+  report.carried('spend', 'counts toward its limits')
+  report.carried('blocked', 'a blocked key is revoked')
+  report.carried('expires')
+  report.lost(['metadata', 'tags'], 'requests have tags, keys have none; see docs/end-users-and-tags.md')
+  report.lost(['aliases', 'config', 'permissions', 'router_settings'], 'write rules for the key; see docs/rules.md')
   if (isSection(written.litellm_budget_table))
-    note(['budget_id', 'litellm_budget_table'], 'carried', 'its limits are those of the key')
-  else note(['budget_id'], 'lost', 'import from the address, whose answer has its limits, or set limits of the key')
+    report.carried(['budget_id', 'litellm_budget_table'], 'its limits are those of the key')
+  else report.lost('budget_id', 'import from the address, whose answer has its limits, or set limits of the key')
   const unlike = ['model_max_budget', 'soft_budget'].flatMap(name => [name, `litellm_budget_table.${name}`])
-  note([...unlike, 'model_spend', 'budget_limits'], 'lost', 'see alerts and limits in docs/money.md')
+  report.lost([...unlike, 'model_spend', 'budget_limits'], 'see alerts and limits in docs/money.md')
   const ofLitellm = ['created_at', 'created_by', 'updated_at', 'updated_by', 'total_spend', 'rotation_count']
-  note([...ofLitellm, 'last_active', 'budget_reset_at'], 'lost', 'the gateway counts from the import')
+  report.lost([...ofLitellm, 'last_active', 'budget_reset_at'], 'the gateway counts from the import')
   const alias = textOf(key.key_alias)
   const preview = textOf(key.key_name)
   const isShort = preview !== undefined && /^sk-\.{2,3}.{1,6}$/.test(preview)
   const name = (alias ?? (isShort ? preview : `key ${hash.slice(0, 8)}`)).slice(0, 200)
   const member = memberOf(key)
-  if (member === undefined) note(['user_id', 'user_email'], 'lost', 'the operator owns it')
-  else note(['user_id', 'user_email'], 'carried', 'a member')
-  if (member && !user) note(['user_id'], 'changed', 'a member; limits and models of the user are not in this export')
+  if (member === undefined) report.lost(['user_id', 'user_email'], 'the operator owns it')
+  else report.carried(['user_id', 'user_email'], 'a member')
+  if (member && !user) report.changed('user_id', 'a member; limits and models of the user are not in this export')
   const args = {
     hash,
     name,
     ...(isShort && { preview }),
     spent: amountOf(key.spend) ?? '0',
     ...(key.blocked === true && { revoked: true }),
-    ...expiryOf(key, at, report),
-    ...limitOf(key, at, report),
-    ...ratesOf(key, at, report),
+    ...expiryOf(key, report),
+    ...limitOf(key, report),
+    ...ratesOf(key, report),
   }
   return {
     organization: textOf(key.organization_alias) ?? textOf(key.organization_id) ?? textOf(key.org_id) ?? DEFAULT,
@@ -166,7 +164,7 @@ function convertKey(written: Section, at: string, report: Report, aliases: Alias
     member,
     memberArgs: user?.args ?? {},
     args,
-    models: modelsOf(key, at, report)?.flatMap(name => [name, ...(aliases.get(name) ?? [])]),
+    models: modelsOf(key, report)?.flatMap(name => [name, ...(aliases.get(name) ?? [])]),
   }
 }
 
@@ -208,64 +206,64 @@ function amountOf(value: unknown): string | undefined {
   return number.toFixed(9)
 }
 
-function expiryOf({ expires }: Section, at: string, report: Report): Section {
+function expiryOf({ expires }: Section, report: Report): Section {
   const text = textOf(expires)
   if (text === undefined) return {}
   // PostgreSQL writes a zone as +00, and a time without a zone is UTC.
   const zoned = /[zZ]$|[+-]\d\d(?::?\d\d)?$/.test(text.slice(10)) ? text : `${text}Z`
   const time = Date.parse(zoned.replace(' ', 'T').replace(/([+-]\d\d)$/, '$1:00'))
-  if (Number.isNaN(time)) throw new Failure(`${at}.expires is no time; nothing was imported`)
-  report.carried(`${at}.expires`)
+  if (Number.isNaN(time)) throw new Failure(`${report.at}.expires is no time; nothing was imported`)
+  report.carried('expires')
   return { expiresAt: time }
 }
 
-function limitOf({ max_budget, budget_duration }: Section, at: string, report: Report): Section {
+function limitOf({ max_budget, budget_duration }: Section, report: Report): Section {
   const limit = amountOf(max_budget)
   if (limit === undefined) {
-    report.lost(`${at}.max_budget`, 'it is no amount')
-    report.lost(`${at}.budget_duration`, 'it means nothing without max_budget')
+    report.lost('max_budget', 'it is no amount')
+    report.lost('budget_duration', 'it means nothing without max_budget')
     return {}
   }
-  report.carried(`${at}.max_budget`, 'a spending limit')
+  report.carried('max_budget', 'a spending limit')
   const [, count, unit = ''] = /^(\d+)(mo|[smhdw])$/.exec(textOf(budget_duration) ?? '') ?? []
   if (count === undefined) {
-    report.lost(`${at}.budget_duration`, 'the limit holds for all time')
+    report.lost('budget_duration', 'the limit holds for all time')
     return { limit }
   }
   const seconds = Number(count) * UNITS[unit]!
   const period = PERIODS.find(([, most]) => seconds <= most)?.[0]
   if (!period) {
-    report.changed(`${at}.budget_duration`, 'longer than a month: the limit holds for all time')
+    report.changed('budget_duration', 'longer than a month: the limit holds for all time')
     return { limit }
   }
-  report.changed(`${at}.budget_duration`, `a calendar ${period}`)
+  report.changed('budget_duration', `a calendar ${period}`)
   return { limit, limitPeriod: period }
 }
 
 const RATES = { rpm_limit: 'rpm', tpm_limit: 'tpm', tpd_limit: 'tpd', max_parallel_requests: 'concurrency' } as const
 
-function ratesOf(key: Section, at: string, report: Report): Section {
+function ratesOf(key: Section, report: Report): Section {
   const rates: Record<string, number> = {}
   for (const [name, kind] of Object.entries(RATES)) {
     const value = Number(key[name])
     if (key[name] === null || key[name] === undefined) continue
     if (Number.isSafeInteger(value) && value > 0 && value <= 1_000_000_000) {
       rates[kind] = value
-      report.carried(`${at}.${name}`, `the limit ${kind} of the key`)
-    } else report.lost(`${at}.${name}`, 'it is no number above zero that a limit may have; revoke the key to close it')
+      report.carried(name, `the limit ${kind} of the key`)
+    } else report.lost(name, 'it is no number above zero that a limit may have; revoke the key to close it')
   }
   return rates
 }
 
-function modelsOf({ models }: Section, at: string, report: Report): readonly string[] | undefined {
+function modelsOf({ models }: Section, report: Report): readonly string[] | undefined {
   const named = listOf(models)
     .filter((one): one is string => textOf(one) !== undefined)
     .map(plainName)
   if (named.length === 0 || named.some(one => ALL_MODELS.includes(one))) {
-    report.carried(`${at}.models`, 'all models, or those of its team')
+    report.carried('models', 'all models, or those of its team')
     return undefined
   }
-  report.carried(`${at}.models`, 'a rule allow_models')
+  report.carried('models', 'a rule allow_models')
   return named
 }
 

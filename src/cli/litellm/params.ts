@@ -24,9 +24,10 @@ export function defaultsOf({ params, upstream, info, at }: Deployment, report: R
   const given = fields.filter(
     field => params[field] !== undefined && isPlain(field, params[field]) && !refers(params[field]),
   )
-  for (const field of given) report.carried(`${at}.litellm_params.${field}`, 'defaults of a virtual model')
+  const own = report.below(`${at}.litellm_params`)
+  own.carried(given, 'defaults of a virtual model')
   const reasoning = fields.includes('reasoning_effort') && !given.includes('reasoning_effort') && reasoningOf(params)
-  if (reasoning) report.changed(`${at}.litellm_params.thinking`, 'reasoning in defaults of a virtual model')
+  if (reasoning) own.changed('thinking', 'reasoning in defaults of a virtual model')
   const plain = given.map(field => [field, params[field] === 'disable' ? 'none' : params[field]] as const)
   return { ...Object.fromEntries(plain), ...reasoning }
 }
@@ -141,85 +142,85 @@ function timeoutsOf({ timeout, stream_timeout }: Section): Section {
 /** Says what becomes of the keys of a deployment. `written`: without what a credential of the list adds. */
 export function noteDeployment(written: Section, deployment: Deployment, head: Section, report: Report): void {
   const { at, params, info } = deployment
-  const key = (name: string) => `${at}.litellm_params.${name}`
-  for (const name of ['model_name', 'litellm_params.base_model']) report.carried(`${at}.${name}`)
-  for (const name of ['model', 'api_base', 'base_url', 'custom_llm_provider', 'aws_bedrock_runtime_endpoint'])
-    report.carried(key(name))
-  for (const name of Object.keys(written).filter(one => /^(?:aws|vertex)_/.test(one))) {
-    report.carried(key(name), 'the address or the credential of the manifest')
-  }
-  for (const name of ['role_name', 'session_name', 'web_identity_token', 'external_id', 'sts_endpoint'])
-    report.lost(key(`aws_${name}`), 'write the role in a profile and name it with profile; see docs/providers.md')
+  const own = report.below(`${at}.litellm_params`)
+  const ofModel = report.below(`${at}.model_info`)
+  report.carried(`${at}.model_name`)
+  own.carried(['base_model', 'model', 'api_base', 'base_url', 'custom_llm_provider', 'aws_bedrock_runtime_endpoint'])
+  const ofCloud = Object.keys(written).filter(one => /^(?:aws|vertex)_/.test(one))
+  own.carried(ofCloud, 'the address or the credential of the manifest')
+  own.lost(
+    ['aws_role_name', 'aws_session_name', 'aws_web_identity_token', 'aws_external_id', 'aws_sts_endpoint'],
+    'write the role in a profile and name it with profile; see docs/providers.md',
+  )
   const ofAmazon = ['access_key_id', 'secret_access_key', 'session_token', 'bearer_token_bedrock']
   for (const name of ['api_key', 'azure_ad_token', ...ofAmazon.map(one => `aws_${one}`)])
-    noteSecret(key(name), params[name], report)
+    noteSecret(name, params[name], own)
   if (written.vertex_credentials !== undefined)
-    report.changed(key('vertex_credentials'), 'a variable with the JSON of the key file, not its path')
-  report.carried(key('litellm_credential_name'), 'its key and address stand in the manifest')
-  report.carried(key('organization'), 'a header of the manifest')
-  for (const name of ['tenant_id', 'client_id', 'client_secret', 'azure_username', 'azure_password', 'azure_scope']) {
-    report.lost(key(name), 'tokens of Entra ID are not fetched; set a key, or a token as auth of the manifest')
-  }
+    own.changed('vertex_credentials', 'a variable with the JSON of the key file, not its path')
+  own.carried('litellm_credential_name', 'its key and address stand in the manifest')
+  own.carried('organization', 'a header of the manifest')
+  own.lost(
+    ['tenant_id', 'client_id', 'client_secret', 'azure_username', 'azure_password', 'azure_scope'],
+    'tokens of Entra ID are not fetched; set a key, or a token as auth of the manifest',
+  )
   const prices = sectionOf(priceOf(deployment).pricing)
   for (const [name, price] of Object.entries(PRICES)) {
-    for (const part of ['litellm_params', 'model_info']) {
-      if (price[0] in prices) report.changed(`${at}.${part}.${name}`, 'pricing of the offer')
-      else report.lost(`${at}.${part}.${name}`, 'write pricing of the offer: this cost alone is no price of its mode')
+    for (const part of [own, ofModel]) {
+      if (price[0] in prices) part.changed(name, 'pricing of the offer')
+      else part.lost(name, 'write pricing of the offer: this cost alone is no price of its mode')
     }
   }
-  for (const name of FIELDS[modeOf(deployment)] ?? [])
-    report.lost(key(name), 'write its value in defaults of a virtual model')
-  for (const name of ['max_input_tokens', 'max_output_tokens', 'max_tokens', 'mode', 'base_model'])
-    report.carried(`${at}.model_info.${name}`)
-  if (deployment.upstream.base !== undefined) report.carried(key('model_id'), 'the id of the offer')
-  report.changed(key('cache_control_injection_points'), 'cache: auto of the offer, for providers that need marks')
-  for (const name of Object.keys(info).filter(isCapability))
-    report.carried(`${at}.model_info.${name}`, 'supports of the offer')
-  noteSettings(key, params, head, report)
+  own.lost(FIELDS[modeOf(deployment)] ?? [], 'write its value in defaults of a virtual model')
+  ofModel.carried(['max_input_tokens', 'max_output_tokens', 'max_tokens', 'mode', 'base_model'])
+  if (deployment.upstream.base !== undefined) own.carried('model_id', 'the id of the offer')
+  own.changed('cache_control_injection_points', 'cache: auto of the offer, for providers that need marks')
+  ofModel.carried(Object.keys(info).filter(isCapability), 'supports of the offer')
+  noteSettings(params, head, own)
 }
 
 const seconds = (value: unknown): number => (isTimeout(value) ? Number(value) : 0)
 
-function noteSecret(key: string, value: unknown, report: Report): void {
-  if (typeof value !== 'string') report.lost(key, 'a key is text; quote it')
-  else if (value.startsWith('os.environ/')) report.carried(key)
-  else report.changed(key, 'a variable takes the place of the text')
+function noteSecret(name: string, value: unknown, report: Report): void {
+  if (typeof value !== 'string') report.lost(name, 'a key is text; quote it')
+  else if (value.startsWith('os.environ/')) report.carried(name)
+  else report.changed(name, 'a variable takes the place of the text')
 }
 
-function noteSettings(key: (name: string) => string, params: Section, head: Section, report: Report): void {
+/** `report`: of the parameters. */
+function noteSettings(params: Section, head: Section, report: Report): void {
   for (const name of ['extra_headers', 'headers', 'default_headers']) {
-    report.carried(key(name), 'headers of the manifest')
+    report.carried(name, 'headers of the manifest')
     const sent = headersOf({ [name]: params[name] }).map(([header]) => header)
     for (const header of Object.keys(sectionOf(params[name]))) {
-      if (!sent.includes(header)) report.lost(`${key(name)}.${header}`, 'it is no header')
+      if (!sent.includes(header)) report.lost(`${name}.${header}`, 'it is no header')
     }
   }
   const body = bodyOf(params, head)
   for (const name of Object.keys(sectionOf(params.extra_body))) {
     if (name in body)
-      report.changed(`${key('extra_body')}.${name}`, 'quirks.default of the manifest, where a request leaves it out')
-    else
-      report.lost(`${key('extra_body')}.${name}`, 'it looks like a secret; write it in quirks.default of the manifest')
+      report.changed(`extra_body.${name}`, 'quirks.default of the manifest, where a request leaves it out')
+    else report.lost(`extra_body.${name}`, 'it looks like a secret; write it in quirks.default of the manifest')
   }
   for (const name of SAMPLED) {
     const isSent = name in body || (name === 'stop' && 'stop_sequences' in body)
-    if (isSent) report.changed(key(name), 'quirks.default of the manifest')
-    else report.lost(key(name), 'the wire of this provider has no such field; clients may set it')
+    if (isSent) report.changed(name, 'quirks.default of the manifest')
+    else report.lost(name, 'the wire of this provider has no such field; clients may set it')
   }
   const { additional_drop_params: toDrop } = params
   if (Array.isArray(toDrop) && droppedOf(params).length === toDrop.length)
-    report.carried(key('additional_drop_params'), 'quirks.drop of the manifest, and the parameters of the offer')
-  else report.lost(key('additional_drop_params'), 'quirks.drop has fields and lists, such as tools.*.function.strict')
+    report.carried('additional_drop_params', 'quirks.drop of the manifest, and the parameters of the offer')
+  else report.lost('additional_drop_params', 'quirks.drop has fields and lists, such as tools.*.function.strict')
   const [longer, other] = ['timeout', 'stream_timeout'].sort((a, b) => seconds(params[b]) - seconds(params[a]))
   const isSet = isTimeout(params[longer!])
-  if (isSet) report.changed(key(longer!), 'timeouts.first_event of the manifest')
-  else report.lost(key(longer!), 'set timeouts in the manifest')
-  report.lost(key(other!), isSet ? `timeouts.first_event holds for both: ${longer}` : 'set timeouts in the manifest')
-  report.lost(key('rpm'), 'write rpm at the credential in the manifest')
-  report.lost(key('tpm'), 'write tpm at the credential in the manifest')
-  report.lost(key('api_version'), 'the v1 address of Azure needs none')
-  for (const name of ['max_retries', 'num_retries']) report.lost(key(name), 'set attempts of the filter route')
-  report.lost(key('tags'), 'write targets with when: { tags }; see docs/virtual-models.md')
-  for (const name of ['max_budget', 'budget_duration'])
-    report.lost(key(name), 'no limit counts what one model costs; limit keys, members or projects')
+  if (isSet) report.changed(longer!, 'timeouts.first_event of the manifest')
+  else report.lost(longer!, 'set timeouts in the manifest')
+  report.lost(other!, isSet ? `timeouts.first_event holds for both: ${longer}` : 'set timeouts in the manifest')
+  for (const name of ['rpm', 'tpm']) report.lost(name, `write ${name} at the credential in the manifest`)
+  report.lost('api_version', 'the v1 address of Azure needs none')
+  report.lost(['max_retries', 'num_retries'], 'set attempts of the filter route')
+  report.lost('tags', 'write targets with when: { tags }; see docs/virtual-models.md')
+  report.lost(
+    ['max_budget', 'budget_duration'],
+    'no limit counts what one model costs; limit keys, members or projects',
+  )
 }

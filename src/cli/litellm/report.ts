@@ -11,20 +11,43 @@ export interface Line {
   readonly note: string
 }
 
+/** A name below the key of a report, or several; an empty one is the key itself. */
+type Names = string | readonly string[]
+
 /** Notes by key, which become one line for each key of the input. */
 export class Report {
-  readonly #notes = new Map<string, Omit<Line, 'key'>>()
+  /** The key below which names are noted; empty for the input. */
+  readonly at: string
+  readonly #notes: Map<string, Omit<Line, 'key'>>
 
-  carried(key: string, note = ''): void {
-    this.#notes.set(key, { fate: 'carried', note })
+  constructor(at = '', notes = new Map<string, Omit<Line, 'key'>>()) {
+    this.at = at
+    this.#notes = notes
   }
 
-  changed(key: string, note: string): void {
-    this.#notes.set(key, { fate: 'changed', note })
+  /** Returns this report for names below one of its own. */
+  below(name: string): Report {
+    return new Report(this.#keyOf(name), this.#notes)
   }
 
-  lost(key: string, note: string): void {
-    this.#notes.set(key, { fate: 'not carried', note })
+  carried(names: Names, note = ''): void {
+    this.#note(names, 'carried', note)
+  }
+
+  changed(names: Names, note: string): void {
+    this.#note(names, 'changed', note)
+  }
+
+  lost(names: Names, note: string): void {
+    this.#note(names, 'not carried', note)
+  }
+
+  #note(names: Names, fate: Fate, note: string): void {
+    for (const name of [names].flat()) this.#notes.set(this.#keyOf(name), { fate, note })
+  }
+
+  #keyOf(name: string): string {
+    return this.at && name ? `${this.at}.${name}` : this.at + name
   }
 
   /** A line for each key of `input`, or each that holds something. A note about a section holds for all that is in it. */

@@ -41,8 +41,8 @@ function endUsersOf({ general_settings, litellm_settings }: Section, report: Rep
   const named = textOf(user_header_name) ?? textOf(mapped[customer]?.header_name)
   const header = named !== undefined && /^[A-Za-z0-9-]{1,64}$/.test(named) ? named.toLowerCase() : undefined
   const isLimit = typeof budget === 'number' && /^\d{1,8}(?:\.\d{1,9})?$/.test(String(budget)) && budget > 0
-  for (const key of ['user_header_name', `user_header_mappings[${customer}]`])
-    if (header !== undefined) report.carried(`general_settings.${key}`, 'end_users.header of gateway.yaml')
+  const keys = ['general_settings.user_header_name', `general_settings.user_header_mappings[${customer}]`]
+  if (header !== undefined) report.carried(keys, 'end_users.header of gateway.yaml')
   if (isLimit) report.changed('litellm_settings.max_end_user_budget', 'end_users.default_limit, of all time')
   return {
     ...(header !== undefined && { header }),
