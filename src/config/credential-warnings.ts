@@ -14,9 +14,9 @@ import type { ProviderFile } from './schemas/provider.ts'
 import type { Path } from './source.ts'
 
 /**
- * A line for each suspicious variable and ending certificate, with file, line and column. A variable of the packaged manifests may be unset,
- * unless its provider `wasLive` or the environment has a similar name that no file reads. Of an address only such a
- * name counts: its default may be meant.
+ * A line for each suspicious variable and ending certificate of what is enabled, with file, line and column. A variable of
+ * the packaged manifests may be unset, unless its provider `wasLive` or the environment has a similar name that no file
+ * reads. Of an address only such a name counts: its default may be meant.
  */
 export async function credentialWarnings(
   { gateway, providers }: ConfigFiles,
@@ -25,12 +25,12 @@ export async function credentialWarnings(
   const enabled = providers.filter(({ value }) => value.enabled)
   const ending = [gateway, ...enabled].flatMap(file => endingCertificates(file))
   const warnings = (await Promise.all(ending.map(located))).map(String)
-  if (providers.every(({ unset }) => unset.length === 0)) return warnings
+  if (enabled.every(({ unset }) => unset.length === 0)) return warnings
   const packaged = await packagedVariables()
   const inManifests = providers.flatMap(({ variables: { secret, address } }) => [...secret, ...address])
   const read = new Set([...variablesIn(gateway.source.text), ...inManifests])
   const isMisspelled = ({ near }: UnsetVariable) => near !== undefined && !read.has(near)
-  for (const file of providers) {
+  for (const file of enabled) {
     for (const variable of file.unset) {
       const mayLack = packaged.has(variable.name) || variable.lack === 'defaulted'
       const isLost = isWithout(file, variable) && !(mayLack && !wasLive(file.value.provider))

@@ -462,6 +462,8 @@ t.test('a reload that takes the credential of a provider warns with file, line a
   t.strictSame((await manager.reload()).warnings, misspelled, 'a default that is empty is no credential')
   write(PROVIDER, providerYaml.replace('ACME_API_KEY', 'BLANK'))
   t.strictSame((await manager.reload()).warnings, [line('BLANK').replace('not set', 'empty')])
+  write(PROVIDER, `enabled: false\n${providerYaml.replace('ACME_API_KEY', 'ACME_API_KYE')}`)
+  t.strictSame((await manager.reload()).warnings, [], 'a provider that is off needs no credential')
   write(PROVIDER, providerYaml)
   t.strictSame((await manager.reload()).warnings, [])
 })
