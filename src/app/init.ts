@@ -15,7 +15,7 @@ export async function copyConfig(folder: string): Promise<string> {
   if (there.length > 0) {
     const verb = there.length > 1 ? 'exist' : 'exists'
     const names = there.join(' and ')
-    throw new Error(`${names} already ${verb} in ${folder}; nothing was copied. Move it away, or use another folder.`)
+    throw new Error(`${names} already ${verb} in ${folder}; nothing was copied. Move that away, or use another folder.`)
   }
   for (const [from, to] of Object.entries(FILES)) {
     const target = join(folder, to)
