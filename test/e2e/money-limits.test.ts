@@ -9,13 +9,17 @@ import { runs } from '../helpers/runs.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
 const upstream = await startUpstream(t, { key: upstreamSecret })
-const cheap = { ...testMapping, model: 'cheap', id: 'cheap-1', pricing: { prompt: '0.10', completion: '0.20' } }
+const cheap = {
+  ...{ ...testMapping, model: 'cheap', id: 'cheap-1', pricing: { prompt: '0.10', completion: '0.20' } },
+  supports: testMapping.supports.filter(one => one !== 'tools'),
+}
 const provider = { base_url: upstream.url('a'), concurrency: 10_000, models: [testMapping, cheap] }
 /** Requests at once: many times what a limit admits. */
 const AT_ONCE = runs(200, 4)
 /** Room for three to seven requests to `test`: each costs 0.000015 USD, and holds that and a little. */
 const LIMIT = '0.0001'
-await upstream.script('a', [{ text: 'Hello', usage: { prompt: 5, completion: 5 } }])
+const ANSWER = { text: 'Hello', usage: { prompt: 5, completion: 5 } }
+await upstream.script('a', [ANSWER])
 
 type Made = { readonly id: string; readonly key: string }
 const actions = [
@@ -55,8 +59,8 @@ for (const [onLimit, action] of actions) {
         ...(kind === 'member' && { createdBy: email }),
         ...(kind === 'key' && limit),
       })
-      const ask = async (model = 'test') => {
-        const body = { model, max_tokens: 5, messages: [{ role: 'user', content: 'Twenty letters here.' }] }
+      const ask = async (model = 'test', more: object = {}) => {
+        const body = { model, max_tokens: 5, messages: [{ role: 'user', content: 'Twenty letters here.' }], ...more }
         const answer = await gateway.chat(
           { ...body, ...(kind === 'end-user' && { user: name }) },
           { authorization: `Bearer ${key}` },
@@ -101,6 +105,21 @@ for (const [onLimit, action] of actions) {
         else t.ok(first >= 3 && first <= 7, `${first} are within the limit`)
       })
     }
+
+    t.test('a request that names the other model beside its own does not pass the limit by that', async t => {
+      const { ask } = await tenant('key')
+      for (let n = 0; n < 8; n++) await ask()
+      const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object', properties: {} } } }]
+      const { status, used, error } = await ask('cheap', { models: ['test'], tools })
+      if (action === 'notify') t.strictSame([status, used], [200, 'test'])
+      else t.match([status, error?.message], [402, /API key reached/])
+      await upstream.script('a', [{ status: 500 }, ANSWER])
+      const second = await ask('cheap', { models: ['test'] })
+      t.equal(second.used === 'test', action === 'notify', 'nor where that one fails')
+      await upstream.script('a', [ANSWER])
+      const third = await ask('test', { models: ['cheap'] })
+      t.equal(third.used === 'test', action === 'notify', 'nor where it is named second')
+    })
 
     t.test('credits are never passed', async t => {
       const { ask, organization } = await tenant('key', 'prepaid')

@@ -174,9 +174,9 @@ t.test('a limit that uses another model sends to it what is beyond, and the answ
   const { key } = await command<{ key: string }>('keys.create', {
     ...{ project: 'default', name: 'thrifty', rpm: 1, onLimit: 'use:spare' },
   })
-  const used = async () => {
+  const used = async (more: object = {}) => {
     const response = await gateway.chat(
-      { model: 'test', messages: [{ role: 'user', content: 'Hi' }] },
+      { model: 'test', messages: [{ role: 'user', content: 'Hi' }], ...more },
       { authorization: `Bearer ${key}` },
     )
     const { metadata } = (await response.json()) as { metadata: { requested_model: string; used_model: string } }
@@ -184,10 +184,11 @@ t.test('a limit that uses another model sends to it what is beyond, and the answ
   }
   t.strictSame(await used(), [200, 'test', 'test'])
   t.strictSame(await used(), [200, 'test', 'spare'])
+  t.strictSame(await used({ models: ['spare'] }), [200, 'test', 'spare'], 'naming both passes no limit')
   const entries = await upstream.record('a')
   t.strictSame(
     entries.map(({ model }) => model),
-    [testMapping.id, 'spare'],
+    [testMapping.id, 'spare', 'spare'],
   )
 })
 

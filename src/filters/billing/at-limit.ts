@@ -48,7 +48,7 @@ export async function placeHold(ex: Exchange, wanted: HoldRequest, services: Ser
 }
 
 /**
- * Takes each refusal of a hold. Returns the hold to ask for instead if the request has the model of the limit already.
+ * Takes each refusal of a hold. Returns the hold to ask for instead if the request names the model of the limit alone.
  * Otherwise the request fails, and `modelInstead` returns the model to go on with.
  */
 export function atLimit(
@@ -61,19 +61,18 @@ export function atLimit(
   services.alerts?.refused(principal, refused)
   const limit = principal.budgets.find(({ id }) => id === refused.limitId)
   if (typeof limit?.onLimit !== 'object') return undefined
-  const {
-    id: limitId,
-    onLimit: { use },
-  } = limit
-  const isUsed = [ex.target!.mapping.model.id, ex.request?.model, ex.requested.model].includes(use)
-  // A session that is open keeps its model.
+  const { use } = limit.onLimit
+  const request = ex.request!
+  // What passes the limit is the whole request: others of several models may serve it. A session keeps its model.
+  const names = 'models' in request && request.models ? [] : [request.model, ex.requested.model]
+  const isUsed = names.includes(use) || (ex.charges !== undefined && ex.target!.mapping.model.id === use)
   if (ex.charges && !isUsed) return undefined
   tell(ex, refused, use, services)
   if (isUsed) {
-    passOver(ex, limitId)
+    passOver(ex, limit.id)
     return Object.assign({}, wanted, { principal: payerAtLimit(ex, principal) })
   }
-  wished.set(ex, { limitId, use })
+  wished.set(ex, { limitId: limit.id, use })
   return undefined
 }
 

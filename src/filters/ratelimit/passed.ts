@@ -92,13 +92,13 @@ export class PassedLimits {
    * a model, it is to be called again for that one, which gives back what it took.
    */
   async check(named: readonly NamedModel[]): Promise<void> {
-    const models = namesOf(named, this.#ex.request!.model)
+    const models = [...namesOf(named), this.#ex.request!.model]
     this.#late = this.#plan
       .late({ models, labels: this.#ex.caller.labels })
       .filter(({ key }) => !this.#passedOver.has(key))
     if (this.#before) this.#giveBack(this.#before)
     this.#before = { taken: [...this.#taken], places: [...this.#places], shown: [...this.#shown] }
-    await this.#take(this.#late, this.#estimate(named[0]!), models)
+    await this.#take(this.#late, this.#estimate(named[0]!), named)
   }
 
   /** Returns the model to plan the request with, where a limit has just refused it for another one. */
@@ -191,7 +191,7 @@ export class PassedLimits {
     })
   }
 
-  async #take(limits: readonly Limit[], units: Units, models: readonly string[]): Promise<void> {
+  async #take(limits: readonly Limit[], units: Units, named: readonly NamedModel[]): Promise<void> {
     const { counters } = this.#services
     for (const limit of limits) {
       const { kind, key, limit: most } = limit
@@ -199,7 +199,7 @@ export class PassedLimits {
         const entered = counters.enter(key, most)
         const free = entered instanceof Promise ? await entered : entered
         if (free) this.#places.push(key)
-        else this.#beyond(limit, undefined, models)
+        else this.#beyond(limit, undefined, named)
       } else {
         const { counts, windowMs } = windowKinds[kind]
         const asked = counters.reserve(key, most, windowMs, units[counts])
@@ -208,7 +208,7 @@ export class PassedLimits {
         if (reservation.allowed) this.#taken.push({ limit: { ...limit, kind }, units: units[counts], reservation })
         else {
           this.#watch({ ...limit, kind }, most)
-          this.#beyond(limit, shown, models)
+          this.#beyond(limit, shown, named)
         }
         this.#shown.push(shown)
       }
@@ -217,13 +217,14 @@ export class PassedLimits {
   }
 
   /** Throws the 429, but where the limit lets the request pass. */
-  #beyond(limit: Limit, shown: Shown | undefined, models: readonly string[]): void {
+  #beyond(limit: Limit, shown: Shown | undefined, named: readonly NamedModel[]): void {
     const { onLimit, key } = limit
     if (onLimit !== 'refuse') this.#tell(limit)
     if (onLimit === 'notify') return
     if (onLimit === 'refuse') this.#isRefused = true
     else {
-      if (models.includes(onLimit.use)) return
+      // Another model beside that of the limit may be the one that answers.
+      if (named.every(one => namesOf([one]).includes(onLimit.use))) return
       this.#passedOver.add(key)
       this.#instead = onLimit.use
     }
@@ -266,14 +267,14 @@ export class PartTokens {
 
 const usedUnits = ({ prompt = 0, completion = 0 }: Usage): Units => unitsOf(prompt, completion)
 
-/** Canonical names first, then as they were named, then those of virtual models, then what the request says. */
-function namesOf(named: readonly NamedModel[], written: string): readonly string[] {
+/** Canonical names first, then as they were named, then those of virtual models. */
+function namesOf(named: readonly NamedModel[]): readonly string[] {
   const canonical = named.map(({ requested }) => requested.requestedId)
   const plain = named.map(({ requested }) => withoutSuffix(requested.requestedModel).name)
   const virtual = named.flatMap(({ virtual, through = [] }) =>
     virtual === undefined ? [] : [withoutSuffix(virtual).name, ...through],
   )
-  return [...new Set([...canonical, ...plain, ...virtual, written])]
+  return [...new Set([...canonical, ...plain, ...virtual])]
 }
 
 /** The 429 says which limit it is, whose, and when to come again. */
