@@ -102,7 +102,7 @@ t.test('the events of a stream are named, framed and in order, whatever the text
     'event: message_start\ndata: {"type":"message_start","message":' +
       `{"id":"msg_${ex.logId}","type":"message","role":"assistant","model":"acme-large","content":[],` +
       '"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":10,"cache_creation_input_tokens":0,' +
-      '"cache_read_input_tokens":0,"output_tokens":5}}}\n\n' +
+      '"cache_read_input_tokens":0,"output_tokens":0}}}\n\n' +
       'event: content_block_start\n' +
       'data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}\n\n' +
       'event: content_block_delta\n' +
@@ -342,6 +342,25 @@ t.test('usage leaves out what the cache gave and took, and costs the same stream
   t.match(whole([text('abcd'.repeat(4)), finish('stop')]).usage, { output_tokens: 4 }, 'estimated when not reported')
   const odd: Event = { type: 'usage', usage: { prompt: 5, completion: 1, input_cache_read: 9 } }
   t.match(whole([text('a'), odd]).usage, { input_tokens: 0, cache_read_input_tokens: 9 })
+})
+
+t.test('a stream begins with the prompt, estimated until it is reported, and with no output yet', async t => {
+  const begins = (events: readonly Event[], ex = answering(true)) =>
+    (payloads(streamed([events], ex))[0]!.message as { usage: Json }).usage
+  const report: Event = {
+    type: 'usage',
+    usage: { prompt: 10, completion: 5, input_cache_read: 4, internal_reasoning: 2 },
+  }
+  t.strictSame(begins([report, text('a'), finish('stop')]), {
+    input_tokens: 6,
+    cache_creation_input_tokens: 0,
+    cache_read_input_tokens: 4,
+    output_tokens: 0,
+  })
+  const ex = answering(true)
+  const estimated = ex.prompt.usage.prompt
+  t.ok(estimated! > 0)
+  t.match(begins([text('a')], ex), { input_tokens: estimated, output_tokens: 0 })
 })
 
 t.test('metadata is that of a chat answer, at the end', async t => {

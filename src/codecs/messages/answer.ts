@@ -25,7 +25,7 @@ export const endingOf = ({ stopReason, stopSequence, stopDetails, container }: B
 })
 
 /** The usage so far. This wire's input excludes cache reads and writes. */
-export function tokensOf({ usage, answer: { servedTier: tier } }: Exchange): object {
+function tokensOf({ usage, answer: { servedTier: tier } }: Exchange) {
   const read = usage.input_cache_read ?? 0
   const written5m = usage.input_cache_write ?? 0
   const written1h = usage.input_cache_write_1h ?? 0
@@ -42,6 +42,15 @@ export function tokensOf({ usage, answer: { servedTier: tier } }: Exchange): obj
     ...(usage.web_search && { server_tool_use: { web_search_requests: usage.web_search, web_fetch_requests: 0 } }),
     ...(tier !== undefined && { service_tier: tier === 'default' ? 'standard' : tier }),
   }
+}
+
+/** The usage that a stream begins with. Some clients read the prompt only here, and some add the output to the last count. */
+export function firstTokensOf(ex: Exchange): object {
+  const tokens = tokensOf(ex)
+  if (ex.usage.prompt === undefined) tokens.input_tokens = ex.prompt.usage.prompt ?? 0
+  tokens.output_tokens = 0
+  delete tokens.output_tokens_details
+  return tokens
 }
 
 /** The usage of a whole answer, with its cost in USD; null while the price is unknown. Call it after the last event. */

@@ -5,7 +5,7 @@ import type { Exchange } from '../../core/exchange.ts'
 import type { GatewayError } from '../../lib/error.ts'
 import { answerIdOf, metadataOf } from '../accounting.ts'
 import { EVENT_STREAM } from '../event-stream.ts'
-import { contextOf, endingOf, headOf, tokensOf, totalsOf } from './answer.ts'
+import { contextOf, endingOf, firstTokensOf, headOf, totalsOf } from './answer.ts'
 import { Blocks } from './blocks.ts'
 import { streamError } from './error.ts'
 import { hidesReasoning } from './hidden-reasoning.ts'
@@ -90,7 +90,7 @@ export class StreamEncoder implements Encoder, BlockSink {
 
   #begin(): void {
     this.#begun = true
-    const usage = tokensOf(this.#ex)
+    const usage = firstTokensOf(this.#ex)
     const message = { ...headOf(this.#ex), content: [], stop_reason: null, stop_sequence: null, usage }
     this.#event('message_start', `"message":${JSON.stringify(message)}`)
   }
