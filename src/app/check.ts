@@ -2,13 +2,13 @@
 import { access } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { litellm } from '../compat/litellm/index.ts'
-import { credentialWarnings } from '../config/credential-warnings.ts'
 import { ConfigError } from '../config/error.ts'
 import { located } from '../config/large.ts'
 import { link } from '../config/link.ts'
 import { type ConfigFiles, loadFiles, loadGateway } from '../config/load.ts'
 import type { Env } from '../config/reference.ts'
 import type { ConfigSnapshot } from '../config/snapshot.ts'
+import { warningsOf } from '../config/without-effect.ts'
 import { offerOf } from '../core/offer.ts'
 import type { Services } from '../core/ports.ts'
 import { DEMO_BASE_URL, DEMO_URL } from '../demo/address.ts'
@@ -24,7 +24,7 @@ interface CheckSummary {
   readonly mappings: number
   /** `<provider>/<model>` of the mappings without a price that do not say `unpriced`. */
   readonly unpriced: string[]
-  /** Lines about credentials, as of `credentialWarnings`. */
+  /** Lines as of `warningsOf`. */
   readonly warnings: readonly string[]
   /** References that were not read, with the place of each, and why where they were to be read. */
   readonly unread: readonly string[]
@@ -32,7 +32,8 @@ interface CheckSummary {
 
 /** Throws what readCatalog throws. */
 export async function checkConfig(path: string, options?: CheckOptions): Promise<CheckSummary> {
-  const { version, catalog, files } = await readCatalog(path, { ...options, isTolerant: options?.secrets === true })
+  const snapshot = await readCatalog(path, { ...options, isTolerant: options?.secrets === true })
+  const { version, catalog, files } = snapshot
   const mappings = [...catalog.models.values()].flatMap(model => model.mappings)
   const unpriced = mappings.filter(mapping => !mapping.price && !mapping.unpriced)
   return {
@@ -41,7 +42,7 @@ export async function checkConfig(path: string, options?: CheckOptions): Promise
     providers: catalog.providers.size,
     mappings: mappings.length,
     unpriced: unpriced.map(offerOf),
-    warnings: await credentialWarnings(files),
+    warnings: await warningsOf(snapshot),
     unread: await unreadIn(files),
   }
 }
@@ -72,7 +73,7 @@ interface CheckOptions {
 export async function readCatalog(
   path: string,
   { plugins = false, secrets: isRead = false, isTolerant = false, env = process.env }: CheckOptions = {},
-): Promise<Pick<ConfigSnapshot, 'version' | 'catalog' | 'files'>> {
+): Promise<ConfigSnapshot> {
   const secrets = new Secrets({ env, isRead, isTolerant })
   const options = { env: { [DEMO_URL]: DEMO_BASE_URL, ...env }, own: new Set([DEMO_URL]), secrets }
   const registry = new Registry()

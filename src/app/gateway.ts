@@ -5,11 +5,11 @@ import { dirname, join, relative, resolve } from 'node:path'
 import type { AdminContext } from '../admin/context.ts'
 import { adminListener } from '../admin/server.ts'
 import { adminToken, writeAddress } from '../admin/token.ts'
-import { credentialWarnings } from '../config/credential-warnings.ts'
 import { effectiveConfig, referencesIn } from '../config/effective.ts'
 import { DEFAULT_ADMIN } from '../config/environment.ts'
 import { loadGateway } from '../config/load.ts'
 import { watchConfig } from '../config/watch.ts'
+import { warningsOf } from '../config/without-effect.ts'
 import type { Catalog } from '../core/catalog.ts'
 import type { Log, NodeStore, Stores, UsageStore } from '../core/ports.ts'
 import { DEMO_BASE_URL, DEMO_URL } from '../demo/address.ts'
@@ -78,7 +78,7 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
   const orphans = await stores.ledger.recover()
   if (orphans > 0) log.warn({ orphans }, 'orphaned requests found')
   await manager.start()
-  reloads.started(manager.current.version, await credentialWarnings(manager.current.files))
+  reloads.started(manager.current.version, await warningsOf(manager.current))
 
   const serving = count === 1 ? singleProcess(components) : await leadWorkers(components, { count, config })
   const { metrics, state, explainRoute, providerHealth } = serving

@@ -37,6 +37,6 @@ export class Reloads {
   }
 
   #warn(warnings: readonly string[]): void {
-    for (const warning of warnings) this.#log.warn({ warning }, 'provider credential missing')
+    for (const warning of warnings) this.#log.warn({ warning }, 'configuration warning')
   }
 }

@@ -43,7 +43,7 @@ export function addOperation(program: Command, open: Open): void {
     .description('check the configuration files without a running gateway')
     .option('--plugins', 'run the modules of catalog.plugins, which may do anything')
     .option('--secrets', 'read secrets by reference: run their commands, and ask secret managers')
-    .option('--strict', 'exit with status 1 when a variable of a credential is missing')
+    .option('--strict', 'exit with status 1 when there is a warning')
     .action(async (options: CheckOptions, command: Command) => {
       const { io, config, json, print } = open(command)
       const { path } = locateConfig(config, io.env, io.cwd)

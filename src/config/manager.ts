@@ -1,13 +1,13 @@
 /** Holds the configuration in force; replaces it by one assignment or not at all. */
 import { resolve } from 'node:path'
 import { knowSecrets } from '../secrets/known.ts'
-import { credentialWarnings } from './credential-warnings.ts'
 import { staticDifferences } from './effective.ts'
 import { located } from './large.ts'
 import { link } from './link.ts'
 import { type ConfigFiles, Loader, type LoadOptions, outsideValues } from './load.ts'
 import type { Registries } from './registries.ts'
 import type { ConfigSnapshot } from './snapshot.ts'
+import { warningsOf } from './without-effect.ts'
 
 type Outcome =
   | ({ readonly ok: true; readonly changed: boolean } & Remarks)
@@ -19,7 +19,7 @@ export type ReloadResult = Outcome & { readonly version: string; readonly at: nu
 interface Remarks {
   /** Plugin files that have changed since they were loaded; the loaded code stays in use. */
   readonly restartNeeded: readonly string[]
-  /** Lines about credentials, as of `credentialWarnings`. */
+  /** Lines as of `warningsOf`. */
   readonly warnings: readonly string[]
 }
 
@@ -122,8 +122,8 @@ export class ConfigManager {
       const restartNeeded = await this.#loadPlugins(files)
       const { providers } = before.catalog
       const wasLive = (id: string) => (providers.get(id)?.credentials.length ?? 0) > 0
-      remarks = { restartNeeded, warnings: await credentialWarnings(files, wasLive) }
       if (files.version !== before.version) this.#replace(before, files)
+      remarks = { restartNeeded, warnings: await warningsOf(this.current, files, wasLive) }
     } catch (thrown) {
       const error = await located(thrown)
       report({ ok: false, error })

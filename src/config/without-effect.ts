@@ -1,0 +1,198 @@
+/** Warnings about what a valid configuration says in vain. */
+import type { Catalog } from '../core/catalog.ts'
+import { serves } from '../core/offer.ts'
+import type { Route } from '../core/snapshot.ts'
+import { didYouMean, unknownName } from '../lib/nearest.ts'
+import { rateKinds } from '../limits/kinds.ts'
+import { listOf } from '../limits/names.ts'
+import { credentialWarnings } from './credential-warnings.ts'
+import type { ConfigError } from './error.ts'
+import type { ConfigFile } from './file.ts'
+import { located } from './large.ts'
+import type { ConfigFiles } from './load.ts'
+import type { GatewayFile } from './schemas/gateway.ts'
+import { mappingsIn, type ProviderFile } from './schemas/provider.ts'
+import type { RoutesFile } from './schemas/routes.ts'
+import type { ConfigSnapshot } from './snapshot.ts'
+import type { Path } from './source.ts'
+
+type Options = Readonly<Record<string, unknown>>
+type Offer = ReturnType<typeof mappingsIn>[number]
+
+/** Lines about credentials, and about what has no effect. `files`: those of the snapshot, perhaps with other comments. */
+export async function warningsOf(
+  snapshot: ConfigSnapshot,
+  files: ConfigFiles = snapshot.files,
+  wasLive?: (provider: string) => boolean,
+): Promise<string[]> {
+  const { catalog } = snapshot
+  const vain = [
+    ...ofGateway(files.gateway, catalog, snapshot.routes()),
+    ...files.providers
+      .filter(({ value }) => catalog.providers.has(value.provider))
+      .flatMap(file => [...ofOffers(file, catalog, parameterNames(snapshot.routes()))]),
+    ...files.routes.flatMap(file => [...ofRoutes(file)]),
+  ]
+  const lines = await Promise.all(vain.map(located))
+  return [...(await credentialWarnings(files, wasLive)), ...lines.map(String)]
+}
+
+function* ofGateway(
+  { source, value }: ConfigFile<GatewayFile>,
+  catalog: Catalog,
+  routes: readonly Route[],
+): Generator<ConfigError> {
+  for (const chain of Object.keys(value.chains)) {
+    if (!routes.some(({ endpoint }) => endpoint.chain === chain))
+      yield source.error(`no endpoint uses the chain "${chain}"; remove it`, ['chains', chain], 'key')
+  }
+  for (const { options, path } of optionsOf(value, 'route')) {
+    for (const [key, op] of [
+      ['auto', 'chat'],
+      ['auto_images', 'images'],
+      ['auto_videos', 'videos'],
+    ] as const) {
+      for (const [index, name] of listOf((options[key] as readonly string[]) ?? []).entries()) {
+        const why = autoIssue(name, op, catalog)
+        if (why) yield source.error(`${why}; "auto" leaves it out`, [...path, key, index])
+      }
+    }
+  }
+  for (const { options, path } of optionsOf(value, 'ratelimit')) {
+    const { limits = [], rules = [] } = options as Readonly<Record<'limits' | 'rules', readonly Options[] | undefined>>
+    for (const [index, limit] of limits.entries()) {
+      const at = [...path, 'limits', index]
+      if (!rateKinds.some(kind => limit[kind] !== undefined))
+        yield source.error('this entry limits nothing; add a limit such as "rpm: 600"', at)
+      const { model = [] } = (limit.match ?? {}) as { readonly model?: string | readonly string[] }
+      for (const name of listOf(model)) {
+        const near = isKnown(name, catalog) ? '' : didYouMean(name, namesIn(catalog))
+        if (near) yield source.error(`unknown model "${name}"${near}`, [...at, 'match', 'model'])
+      }
+    }
+    const all = rules.findIndex(
+      rule => !['organizations', 'plans', 'age', 'spent'].some(key => rule[key] !== undefined),
+    )
+    if (all >= 0 && all + 1 < rules.length)
+      yield source.error('the rule before fits all organizations, so that this one never counts', [
+        ...path,
+        'rules',
+        all + 1,
+      ])
+    for (const [index, { rpm, factor }] of rules.entries()) {
+      if (rpm !== undefined && factor !== undefined)
+        yield source.error('"rpm" goes before "factor"; remove one', [...path, 'rules', index, 'factor'], 'key')
+    }
+  }
+  const { oidc } = value.admin
+  if (oidc && Object.keys(oidc.allow).length === 0)
+    yield source.error('nobody may sign in: add "allow" with a claim that people need', ['admin', 'oidc'])
+  const { role_id: role, secret_id: secret, token } = value.secrets?.vault ?? {}
+  if (secret !== undefined && role === undefined)
+    yield source.error('"secret_id" needs "role_id"; add it', ['secrets', 'vault', 'secret_id'], 'key')
+  if (token !== undefined && role !== undefined)
+    yield source.error('"role_id" goes before "token"; remove one', ['secrets', 'vault', 'token'], 'key')
+}
+
+/** Options of a filter as written, wherever the file has them. */
+export function* optionsOf(
+  { chains, endpoints }: GatewayFile,
+  filter: string,
+): Generator<{ options: Options; path: Path }> {
+  for (const [chain, entries] of Object.entries(chains)) {
+    for (const [index, entry] of entries.entries()) {
+      if (typeof entry === 'object' && entry[filter])
+        yield { options: entry[filter], path: ['chains', chain, index, filter] }
+    }
+  }
+  for (const [endpoint, { [filter]: options }] of Object.entries(endpoints)) {
+    if (options) yield { options, path: ['endpoints', endpoint, filter] }
+  }
+}
+
+function autoIssue(name: string, op: string, { models, aliases }: Catalog): string | undefined {
+  const model = models.get(name)
+  if (model) return model.operations?.includes(op) === false ? `the model "${name}" serves no "${op}"` : undefined
+  const named = aliases.get(name)
+  return named ? `"${name}" is an alias; write "${named.id}"` : unknownName('model', name, models.keys())
+}
+
+const namesIn = ({ models, aliases, pinned, virtual }: Catalog): string[] => [
+  ...models.keys(),
+  ...aliases.keys(),
+  ...(pinned?.keys() ?? []),
+  ...(virtual?.keys() ?? []),
+]
+
+const isKnown = (name: string, catalog: Catalog): boolean => name.includes('*') || namesIn(catalog).includes(name)
+
+/** Fields that requests of some endpoint may have. */
+const parameterNames = (routes: readonly Route[]): ReadonlySet<string> =>
+  new Set(routes.flatMap(({ endpoint }) => endpoint.codec.preset?.names ?? []))
+
+/** Operations that options of offers are about. */
+const optionOps: Readonly<Partial<Record<keyof Offer, readonly string[]>>> = {
+  voices: ['speech'],
+  max_input_characters: ['speech'],
+  max_file: ['transcriptions', 'translations'],
+  sizes: ['images', 'image_edits'],
+  aspect_ratios: ['images', 'image_edits'],
+  max_images: ['images', 'image_edits'],
+  video_sizes: ['videos'],
+  video_seconds: ['videos'],
+  max_reference_images: ['videos'],
+}
+
+function* ofOffers(
+  { source, value }: ConfigFile<ProviderFile>,
+  { models }: Catalog,
+  parameters: ReadonlySet<string>,
+): Generator<ConfigError> {
+  for (const [index, entry] of mappingsIn(value).entries()) {
+    const mapping = models.get(entry.model)?.mappings.find(({ provider }) => provider.id === value.provider)
+    if (!mapping) continue
+    const { model, wires } = mapping
+    const served: string[] = [...wires.keys()].filter(op => serves(model, op))
+    const at = ['models', index]
+    if (served.length === 0) {
+      const needed = model.operations?.join(', ')
+      yield source.error(`"wires" has none for what "${entry.model}" serves: ${needed}; add one`, [...at, 'model'])
+    }
+    for (const [key, ops] of Object.entries(optionOps)) {
+      if (entry[key as keyof Offer] !== undefined && served.length > 0 && !ops.some(op => served.includes(op)))
+        yield source.error(
+          `"${key}" is for ${ops[0]}, which "${entry.model}" does not serve here; remove it`,
+          [...at, key],
+          'key',
+        )
+    }
+    for (const tier of Object.keys(entry.tier_factors ?? {})) {
+      if (!entry.service_tiers.some(one => one === tier))
+        yield source.error(
+          `the factor needs "${tier}" in "service_tiers"; add it`,
+          [...at, 'tier_factors', tier],
+          'key',
+        )
+    }
+    for (const [place, name] of (entry.parameters ?? []).entries()) {
+      if (!parameters.has(name))
+        yield source.error(unknownName('parameter', name, parameters), [...at, 'parameters', place])
+    }
+  }
+}
+
+function* ofRoutes({ source, value }: ConfigFile<RoutesFile>): Generator<ConfigError> {
+  for (const [index, { strategy, sticky, use }] of value.virtual_models.entries()) {
+    if (strategy === 'weight') continue
+    const at = ['virtual_models', index]
+    const why = 'needs "strategy: weight"; add it, or remove this'
+    if (sticky === 'session') yield source.error(`"sticky" ${why}`, [...at, 'sticky'], 'key')
+    for (const [place, target] of use.entries()) {
+      if (typeof target === 'object' && target.weight !== undefined)
+        yield source.error(`"weight" ${why}`, [...at, 'use', place, 'weight'], 'key')
+    }
+  }
+  const all = value.rules.findIndex(({ match, mirror }) => !mirror && Object.keys(match).length === 0)
+  if (all >= 0 && all + 1 < value.rules.length)
+    yield source.error('the rule before matches all requests, so that this one never applies', ['rules', all + 1])
+}

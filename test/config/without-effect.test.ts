@@ -1,0 +1,114 @@
+/** What a check and reloads warn of: options that change nothing. */
+import { mkdtempSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { checkConfig } from '../../src/app/check.ts'
+import { Registry } from '../../src/app/registry.ts'
+import { ConfigManager } from '../../src/config/manager.ts'
+import type { Services } from '../../src/core/ports.ts'
+import { type Files, GATEWAY, MODELS, PROVIDER, writeFiles } from './kit.ts'
+
+const ROUTES = 'config/routes.d/acme.yaml'
+const base: Files = {
+  [GATEWAY]: `server: { listen: "127.0.0.1:0" }
+stores: { sqlite: ../data/gateway.db }
+catalog: { models: ./models.d, providers: ../providers.d, routes: ./routes.d }
+chains:
+  inference: [auth, ratelimit: { rpm: 600 }, route: { auto: [acme] }, translate, billing]
+  local: [auth: { optional: true }]
+`,
+  [MODELS]: `aliases: { quick: acme }
+models:
+  - { id: acme, name: Acme, family: acme, input: [text], output: [text] }
+  - { id: vectors, name: Vectors, family: acme, input: [text], output: [embedding] }
+`,
+  [PROVIDER]: `provider: acme
+name: Acme
+base_url: https://api.acme.example/v1
+auth: { scheme: none }
+wires: { chat: openai.chat, embeddings: openai.embeddings }
+models:
+  - { model: acme, pricing: { prompt: "1", completion: "2" }, supports: [streaming] }
+  - { model: vectors, pricing: { prompt: "1" } }
+`,
+  [ROUTES]: 'virtual_models:\n  - { id: chain, use: [acme] }\n',
+}
+const root = t.testdir({})
+
+type Row = readonly [file: string, from: string, to: string, said: string]
+const edited = ([file, from, to]: Row): Files => {
+  if (!base[file]!.includes(from)) throw new Error(`${file} does not hold ${from}`)
+  return { ...base, [file]: base[file]!.replace(from, () => to) }
+}
+const written = (files: Files) => writeFiles(mkdtempSync(join(root, 'check-')), files)
+const inFront = (section: string) => [GATEWAY, 'stores:', `${section}\nstores:`] as const
+const limits = (rest: string) => [GATEWAY, '{ rpm: 600 }', `{ ${rest} }`] as const
+const offer = (rest: string) => [PROVIDER, 'supports: [', `${rest}, supports: [`] as const
+const chain = (rest: string) => [ROUTES, '{ id: chain, use: [acme] }', rest] as const
+
+const LEAVES = '"auto" leaves it out'
+const NEEDS_WEIGHT = 'needs "strategy: weight"; add it, or remove this'
+const vain: readonly Row[] = [
+  [GATEWAY, '  local:', '  spare: [auth]\n  local:', '6:3: no endpoint uses the chain "spare"; remove it'],
+  [GATEWAY, '[acme] }', '[acne, acme] }', `5:62: unknown model "acne"; did you mean "acme"?; ${LEAVES}`],
+  [GATEWAY, '[acme] }', '[quick] }', `5:62: "quick" is an alias; write "acme"; ${LEAVES}`],
+  [GATEWAY, '[acme] }', '[vectors] }', `5:62: the model "vectors" serves no "chat"; ${LEAVES}`],
+  [GATEWAY, 'auto:', 'auto_images:', `5:69: the model "acme" serves no "images"; ${LEAVES}`],
+  [
+    ...limits('limits: [{ match: { model: acme } }]'),
+    '5:43: this entry limits nothing; add a limit such as "rpm: 600"',
+  ],
+  [...limits('limits: [{ match: { model: acne }, rpm: 5 }]'), '5:61: unknown model "acne"; did you mean "acme"?'],
+  [
+    ...limits('rules: [{ rpm: 5 }, { plans: [lite], rpm: 6 }]'),
+    '5:54: the rule before fits all organizations, so that this one never counts',
+  ],
+  [...limits('rules: [{ plans: [lite], rpm: 5, factor: 2 }]'), '5:67: "rpm" goes before "factor"; remove one'],
+  [
+    ...inFront('admin: { oidc: { issuer: "https://idp.example", client_id: x } }'),
+    '2:16: nobody may sign in: add "allow" with a claim that people need',
+  ],
+  [...inFront('secrets: { vault: { secret_id: s } }'), '2:21: "secret_id" needs "role_id"; add it'],
+  [...inFront('secrets: { vault: { token: t, role_id: r } }'), '2:21: "role_id" goes before "token"; remove one'],
+  [
+    PROVIDER,
+    ', embeddings: openai.embeddings',
+    '',
+    '8:14: "wires" has none for what "vectors" serves: embeddings; add one',
+  ],
+  [...offer('voices: { a: b }'), '7:63: "voices" is for speech, which "acme" does not serve here; remove it'],
+  [...offer('tier_factors: { flex: "0.5" }'), '7:79: the factor needs "flex" in "service_tiers"; add it'],
+  [...offer('parameters: [temprature, seed]'), '7:76: unknown parameter "temprature"; did you mean "temperature"?'],
+  [...chain('{ id: chain, use: [{ model: acme, weight: 3 }] }'), `2:39: "weight" ${NEEDS_WEIGHT}`],
+  [...chain('{ id: chain, strategy: price, sticky: session, use: [acme] }'), `2:35: "sticky" ${NEEDS_WEIGHT}`],
+  [
+    ...chain(
+      '{ id: chain, use: [acme] }\nrules:\n  - { match: {}, use: acme }\n  - { match: { model: chain }, deny: no }',
+    ),
+    '5:5: the rule before matches all requests, so that this one never applies',
+  ],
+]
+
+t.test('options that change nothing are warned of by the check and by reloads, with place and remedy', async t => {
+  const { wires, filters, endpoints, operations } = new Registry()
+  const terminal = () => Promise.reject(new Error('no request is served'))
+  const services = new Proxy({} as Services, { get: () => Object.freeze({}) })
+  const path = written(base)
+  const folder = join(path, '../..')
+  const manager = new ConfigManager({
+    path,
+    env: {},
+    registries: { wires, filters, endpoints, operations, services, terminal },
+  })
+  await manager.start()
+  t.strictSame((await manager.reload()).warnings, [])
+  for (const row of vain) {
+    const [file, , , said] = row
+    const files = edited(row)
+    const line = `${file}:${said}`
+    t.strictSame((await checkConfig(written(files), { env: {} })).warnings, [line], said)
+    writeFiles(folder, files)
+    t.strictSame((await manager.reload()).warnings, [line], `${said}, after a reload`)
+    writeFiles(folder, base)
+  }
+})
