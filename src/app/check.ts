@@ -14,6 +14,7 @@ import type { Services } from '../core/ports.ts'
 import { DEMO_BASE_URL, DEMO_URL } from '../demo/address.ts'
 import { isCallbackAllowed } from '../egress/callbacks.ts'
 import { Secrets } from '../references/index.ts'
+import { checkPlace } from '../stores/open.ts'
 import { Registry } from './registry.ts'
 
 /** Counts the parts of a valid configuration. */
@@ -33,6 +34,7 @@ interface CheckSummary {
 /** Throws what readCatalog throws. */
 export async function checkConfig(path: string, options?: CheckOptions): Promise<CheckSummary> {
   const snapshot = await readCatalog(path, { ...options, isTolerant: options?.secrets === true })
+  await checkStores(snapshot.files)
   const { version, catalog, files } = snapshot
   const mappings = [...catalog.models.values()].flatMap(model => model.mappings)
   const unpriced = mappings.filter(mapping => !mapping.price && !mapping.unpriced)
@@ -44,6 +46,15 @@ export async function checkConfig(path: string, options?: CheckOptions): Promise
     unpriced: unpriced.map(offerOf),
     warnings: await warningsOf(snapshot),
     unread: await unreadIn(files),
+  }
+}
+
+/** Refuses places that no store can be at, as the start does. */
+async function checkStores({ folder, gateway: { source, value } }: ConfigFiles): Promise<void> {
+  const { redis, postgres, sqlite } = value.stores
+  for (const [option, place] of Object.entries({ redis, postgres, sqlite: resolve(folder, sqlite) })) {
+    const refuse = (thrown: Error) => Promise.reject(source.error(thrown.message, ['stores', option]))
+    if (place !== undefined) await checkPlace(option as 'sqlite', place).catch(refuse)
   }
 }
 

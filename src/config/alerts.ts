@@ -49,6 +49,7 @@ export function checkAlerts({ value, source }: ConfigFile<Alerting>, isAllowed: 
     }
     if (url === undefined) {
       if (secret !== undefined) throw refuse('"secret" signs a callback, and this alert has no "url"', 'secret')
+      if (format === 'slack') throw refuse('"format" is of a callback, and this alert has no "url"; add it', 'format')
       continue
     }
     if (format === 'generic' && secret === undefined) {

@@ -1,11 +1,14 @@
 /** Files + registries → snapshot. */
 import type { Catalog } from '../core/catalog.ts'
+import type { Endpoint } from '../core/endpoint.ts'
 import type { McpOptions } from '../core/mcp.ts'
+import { unknownName } from '../lib/nearest.ts'
+import { listOf, matcher } from '../limits/names.ts'
 import { checkAlerts } from './alerts.ts'
 import { linkCatalog } from './catalog.ts'
 import type { ConfigFile } from './file.ts'
 import type { ConfigFiles } from './load.ts'
-import { linkPlans } from './plans.ts'
+import { checkPlans, linkPlans } from './plans.ts'
 import type { Registries } from './registries.ts'
 import { linkRoutes } from './routes.ts'
 import { endUserOptions } from './schemas/end-users.ts'
@@ -14,12 +17,15 @@ import { realtimeOptions } from './schemas/realtime.ts'
 import { ConfigSnapshot } from './snapshot.ts'
 import type { Path, Source } from './source.ts'
 import { modelIssue } from './virtual-models.ts'
+import { optionsOf } from './without-effect.ts'
 
 /** Throws a ConfigError with the position of the first error. */
 export function link(files: ConfigFiles, registries: Registries): ConfigSnapshot {
   const catalog = linkCatalog(files, registries)
   checkLimitModels(files.gateway.source, files.gateway.value, [], catalog)
   const { routes, filters } = linkRoutes(files.gateway, registries)
+  checkMatches(files.gateway, registries.endpoints)
+  checkPlans(files.gateway, registries.endpoints)
   const plans = linkPlans(files.gateway.value.plans)
   const mcp = linkMcp(files.gateway)
   const realtime = realtimeOptions(files.gateway.value.realtime)
@@ -46,12 +52,25 @@ function checkLimitModels(source: Source, value: unknown, path: Path, catalog: C
   }
 }
 
-/** Throws a ConfigError for a `server.public_url` that is not a URL. */
-function linkMcp({ value: { mcp, server }, source }: ConfigFile<GatewayFile>): McpOptions {
-  const { public_url: url } = server
-  if (url !== undefined && !URL.canParse(url)) {
-    throw source.error('expected an address such as "https://gateway.example.com"', ['server', 'public_url'])
+/** Refuses endpoints that do not exist, and tags without a value, in what limits are for. */
+function checkMatches({ value, source }: ConfigFile<GatewayFile>, endpoints: readonly Endpoint[]): void {
+  const names = endpoints.map(({ name }) => name)
+  for (const { options, path } of optionsOf(value, 'ratelimit')) {
+    const { limits = [] } = options as { readonly limits?: readonly { readonly match?: Match }[] }
+    for (const [index, { match: { endpoint = [], tags = [] } = {} }] of limits.entries()) {
+      const at = [...path, 'limits', index, 'match']
+      const unknown = listOf(endpoint).find(name => !names.some(matcher(name)!))
+      if (unknown !== undefined) throw source.error(unknownName('endpoint', unknown, names), [...at, 'endpoint'])
+      const bare = listOf(tags).find(tag => !/[=*]/.test(tag))
+      if (bare !== undefined) throw source.error(`expected a tag with its value, such as "${bare}=*"`, [...at, 'tags'])
+    }
   }
+}
+
+type Match = Readonly<Partial<Record<'endpoint' | 'tags', string | readonly string[]>>>
+
+function linkMcp({ value: { mcp, server } }: ConfigFile<GatewayFile>): McpOptions {
+  const { public_url: url } = server
   return {
     site: {
       publicUrl: url === undefined ? undefined : new URL(url),

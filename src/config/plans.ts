@@ -1,7 +1,10 @@
 /** Coding plans of the configuration → plans as filters use them. */
+import type { Endpoint } from '../core/endpoint.ts'
 import { parseDecimal, parseMoney } from '../core/money.ts'
 import { type Plan, type PlanName, type Plans, planNames } from '../core/plan.ts'
 import { type Infer, s } from '../core/schema.ts'
+import { unknownName } from '../lib/nearest.ts'
+import type { ConfigFile } from './file.ts'
 
 /** USD per million tokens with 6 decimals is pico-USD per token. */
 const TOKEN_PLACES = 6
@@ -12,6 +15,8 @@ const usd = s.decimal({
 })
 const text = s.string({ minLength: 1 })
 
+const usualEndpoints = ['chat', 'messages', 'responses', 'ai-sdk', 'moderations', 'search']
+
 const plan = s.object({
   /** Credits per month, USD. */
   monthly: usd,
@@ -19,9 +24,9 @@ const plan = s.object({
   weekly_premium: usd,
   /** A model is premium from either of these prices on, USD per million tokens. */
   premium_from: s.default(s.object({ prompt: s.default(usd, '5'), completion: s.default(usd, '15') }), {}),
-  endpoints: s.default(s.array(text), ['chat', 'messages', 'responses', 'ai-sdk', 'moderations', 'search']),
-  service_tiers: s.default(s.array(text), ['auto', 'default', 'flex']),
-  routing: s.default(s.array(text), ['auto', 'price']),
+  endpoints: s.default(s.array(text), usualEndpoints),
+  service_tiers: s.default(s.array(s.enum('auto', 'default', 'flex', 'priority')), ['auto', 'default', 'flex']),
+  routing: s.default(s.array(s.enum('auto', 'price', 'throughput', 'latency')), ['auto', 'price']),
 })
 type PlanEntry = Infer<typeof plan>
 
@@ -37,6 +42,20 @@ export const plansEntry = s.default(
   s.object({ lite: s.optional(plan), pro: s.optional(plan), max: s.optional(plan) }),
   usual,
 )
+
+/** Throws a ConfigError for an endpoint that does not exist. */
+export function checkPlans(
+  { value, source }: ConfigFile<{ readonly plans: Infer<typeof plansEntry> }>,
+  endpoints: readonly Pick<Endpoint, 'name'>[],
+): void {
+  const known = [...new Set([...endpoints.map(({ name }) => name), ...usualEndpoints])]
+  for (const [plan, entry] of Object.entries(value.plans)) {
+    for (const [index, name] of (entry?.endpoints ?? []).entries()) {
+      if (known.includes(name)) continue
+      throw source.error(unknownName('endpoint', name, known), ['plans', plan, 'endpoints', index])
+    }
+  }
+}
 
 /** Only the plans that are declared. */
 export function linkPlans(entries: Infer<typeof plansEntry>): Plans {

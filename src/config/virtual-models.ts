@@ -54,6 +54,9 @@ export function linkVirtual(
     for (const [index, target] of model.use.entries()) {
       const issue = isVirtual(target.model, all) ? undefined : issueOf(example(target.model), catalog, all.keys())
       if (issue !== undefined) throw source.error(issue, [...path, 'use', index])
+      const { min = 1, max = min } = target.when?.prompt_tokens ?? {}
+      if (min > max)
+        throw source.error('expected no less than "min"', [...path, 'use', index, 'when', 'prompt_tokens', 'max'])
     }
   }
   const whole = new Set<string>()

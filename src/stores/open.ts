@@ -1,4 +1,5 @@
 /** Opens the configured stores. Nothing outside this folder imports an implementation. */
+import { statSync } from 'node:fs'
 import { StoreError, type Stores } from '../core/ports/stores.ts'
 import type { Keyring } from './keyring.ts'
 import type { Maintenance } from './maintenance.ts'
@@ -46,6 +47,13 @@ export async function maintenanceOf({ sqlite, postgres }: StoresPlace): Promise<
   if (postgres !== undefined) return (await import('./postgres/index.ts')).postgresMaintenance(postgres)
   const { sqliteMaintenance } = await import('./sqlite/maintenance.ts')
   return sqliteMaintenance(sqlite)
+}
+
+/** Rejects with a StoreError where no store can be at a place. Asks no server, and changes no file. */
+export async function checkPlace(option: 'sqlite' | 'postgres' | 'redis', place: string): Promise<void> {
+  if (option === 'redis') (await import('./redis/address.ts')).readRedisAddress(place)
+  else if (option === 'postgres') (await import('./postgres/migrate.ts')).checkAddress(place)
+  else if (statSync(place, { throwIfNoEntry: false })?.isFile() === false) throw new StoreError(`${place} is no file.`)
 }
 
 export type { RedisStores } from './redis/index.ts'

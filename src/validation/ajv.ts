@@ -1,10 +1,20 @@
 /** The JSON Schema dialect of configuration, requests and command arguments. */
 import type { Ajv, CodeKeywordDefinition, KeywordCxt } from 'ajv'
 import { isLonger, isShorter } from '../lib/code-points.ts'
+import { isAddress, urlOf } from '../lib/url.ts'
 import { examples, parseUnit, type Unit } from './units.ts'
 
+/** Whether browsers send it so: without a path, and without the usual port of its scheme. */
+const isOrigin = (text: string): boolean => !isAddress(text) || urlOf(text)?.origin === text.toLowerCase()
+
+const isUrl = (text: string): boolean => urlOf(text) !== undefined
+
 /** Functions that compiled code calls by name; `reach` provides them to code compiled by the build. */
-const OWN = { units: { parseUnit }, formats: { date: isDate }, lengths: { isLonger, isShorter } } as const
+const OWN = {
+  units: { parseUnit },
+  formats: { date: isDate, origin: isOrigin, url: isUrl },
+  lengths: { isLonger, isShorter },
+} as const
 
 /** `ajv` is loaded only to compile a schema that the build did not compile. */
 type Library = Pick<typeof import('ajv'), 'Ajv' | '_'>
@@ -32,6 +42,8 @@ export function createAjv({ Ajv, _ }: Library, { source = false } = {}): Ajv {
     verbose: true,
   })
   ajv.addFormat('date', isDate)
+  ajv.addFormat('origin', isOrigin)
+  ajv.addFormat('url', isUrl)
   // An argument's option in the shell.
   ajv.addVocabulary(['shell'])
   // ajv counts every code point, which blocks the event loop on large texts.

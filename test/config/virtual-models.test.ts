@@ -61,6 +61,10 @@ const refused: readonly (readonly [yaml: string, said: string])[] = [
     '  - { id: x, use: [acme-large], defaults: { tools: [{ type: function }] } }',
     '2:53: tools[0].function: is required',
   ],
+  [
+    '  - { id: x, use: [{ model: acme-large, when: { prompt_tokens: { min: 9, max: 5 } } }] }',
+    '2:79: expected no less than "min"',
+  ],
   ['  - { id: x, use: [acme-large], overrides: { model: other } }', '2:46: only clients set "model"; leave it out'],
   ['  - { id: x, use: [acme-large], defaults: { seed: x } }', '2:51: seed: has a value of a wrong type'],
 ]

@@ -1,4 +1,4 @@
-/** What a check and reloads warn of: options that change nothing. */
+/** What a check refuses and warns of: names that nothing has, places where no store can be, and options that change nothing. */
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -6,7 +6,7 @@ import { checkConfig } from '../../src/app/check.ts'
 import { Registry } from '../../src/app/registry.ts'
 import { ConfigManager } from '../../src/config/manager.ts'
 import type { Services } from '../../src/core/ports.ts'
-import { type Files, GATEWAY, MODELS, PROVIDER, writeFiles } from './kit.ts'
+import { type Files, GATEWAY, MODELS, PROVIDER, refusal, writeFiles } from './kit.ts'
 
 const ROUTES = 'config/routes.d/acme.yaml'
 const base: Files = {
@@ -33,7 +33,7 @@ models:
 `,
   [ROUTES]: 'virtual_models:\n  - { id: chain, use: [acme] }\n',
 }
-const root = t.testdir({})
+const root = t.testdir({ 'folder.db': {} })
 
 type Row = readonly [file: string, from: string, to: string, said: string]
 const edited = ([file, from, to]: Row): Files => {
@@ -110,5 +110,34 @@ t.test('options that change nothing are warned of by the check and by reloads, w
     writeFiles(folder, files)
     t.strictSame((await manager.reload()).warnings, [line], `${said}, after a reload`)
     writeFiles(folder, base)
+  }
+})
+
+const refused: readonly Row[] = [
+  [...limits('limits: [{ match: { endpoint: chta }, rpm: 5 }]'), '5:64: unknown endpoint "chta"; did you mean "chat"?'],
+  [...limits('limits: [{ match: { tags: team }, rpm: 5 }]'), '5:60: expected a tag with its value, such as "team=*"'],
+  [
+    ...inFront('plans: { lite: { monthly: "1", weekly_premium: "1", endpoints: [chat, chta] } }'),
+    '2:71: unknown endpoint "chta"; did you mean "chat"?',
+  ],
+  [GATEWAY, '../data/gateway.db', '../../folder.db', 'folder.db is no file.'],
+  [
+    GATEWAY,
+    'sqlite: ../data/gateway.db',
+    'redis: "http://cache:6379"',
+    '2:18: The address in stores.redis has another',
+  ],
+  [
+    GATEWAY,
+    'sqlite: ../data/gateway.db',
+    'postgres: "mysql://db/gateway"',
+    '2:21: The PostgreSQL database of stores.postgres cannot be used: its address is no URL such as postgres://',
+  ],
+]
+
+t.test('names that nothing has, and places where no store can be, are refused as at a start', async t => {
+  for (const row of refused) {
+    const said = await refusal(checkConfig(written(edited(row)), { env: {} }))
+    t.ok(said.startsWith(`${row[0]}:`) && said.includes(row[3]), row[3], { said })
   }
 })

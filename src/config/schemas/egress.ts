@@ -4,10 +4,8 @@ import { called, list, text } from './terms.ts'
 
 const exempt = 'a list such as [".internal", "10.0.0.0/8"], or the text of NO_PROXY'
 const fields = {
-  /** `http://` or `https://`, with user and password where these are needed; `none` or nothing for no proxy. */
   proxy: s.optional(s.string()),
   no_proxy: s.optional(s.either(called(exempt, s.string()), called(exempt, list(s.string())))),
-  /** A file in PEM, relative to this one. */
   ca: s.optional(text),
 }
 const clientFields = {

@@ -17,19 +17,14 @@ const field = s.string({
 export const endUsersEntry = s.optional(
   s.object({
     header: s.optional(header),
-    /** `user` stands for the field that each client wire has for it. */
     field: s.default(field, 'user'),
-    /** Limits what each end user of an organization may spend. */
     default_limit: s.optional(
       s.object({
-        /** USD. */
         amount: s.decimal({
           pattern: '^\\d{1,9}(\\.\\d{1,9})?$',
           description: 'an amount of USD in quotes, such as "5.00"',
         }),
-        /** Begins in UTC; `total` never ends. */
         period: s.default(s.enum(...periods, 'total'), 'month'),
-        /** `refuse` where it is left out. */
         on_limit: s.optional(s.either(s.enum('refuse', 'notify'), s.object({ use: s.string({ minLength: 1 }) }))),
       }),
     ),

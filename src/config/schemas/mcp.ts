@@ -6,6 +6,7 @@ const host = s.string({
   description: 'a host and perhaps a port, such as "gateway.internal:8080"',
 })
 const origin = s.string({
+  format: 'origin',
   pattern: '^https?://[^\\s/?#@,*]+$',
   description: 'an origin such as "https://app.example.com"',
 })
@@ -20,19 +21,14 @@ const attempts = s.integer({ minimum: 1 })
 /** The section; lifetimes are milliseconds once parsed. */
 export const mcpEntry = s.default(
   s.object({
-    /** Additional host names of this server. */
     hosts: s.default(s.array(host), []),
-    /** Web origins that may call it. */
     origins: s.default(s.array(origin), []),
-    /** Whether the address of a document may be a client's id; `auto`: where clients come by https. */
     client_metadata: s.default(s.enum('auto', 'on', 'off'), 'auto'),
-    /** Schemes of programs that may be sent authorization codes. */
     redirect_schemes: s.default(s.array(scheme), ['cursor', 'vscode', 'vscode-insiders', 'windsurf']),
     code: s.default(s.duration(), '60s'),
     access_token: s.default(s.duration(), '1h'),
     refresh_token: s.default(s.duration(), '30d'),
     login_code: s.default(s.duration(), '10m'),
-    /** A minute, for each client address. */
     limits: s.default(
       s.object({
         register: s.default(attempts, 10),
@@ -41,11 +37,8 @@ export const mcpEntry = s.default(
       }),
       {},
     ),
-    /** The model of the tool `generate-nano-banana`. */
     nano_banana: s.default(s.string({ minLength: 1, maxLength: 256 }), 'gemini-3-pro-image'),
-    /** Bytes of all files in the folder that generated images are saved to. */
     max_saved: s.default(s.size(), '10GiB'),
-    /** Streams of the transport of 2024-11-05 that are open at once. */
     streams: s.default(
       s.object({
         per_key: s.default(count, 16),

@@ -5,7 +5,6 @@ import { called, count, date, lifecycle, modelId, modelName, text } from './term
 const modality = s.enum('text', 'image', 'audio', 'video', 'file', 'embedding', 'rerank', 'moderation', 'decision')
 /** A formula that the vendor publishes: `min(max, base + per_patch * patches)`. */
 const imageTokens = s.object({
-  /** Width and height of the patches that cover an image, in pixels. */
   patch_size: s.integer({ minimum: 1 }),
   per_patch: s.default(s.number({ exclusiveMinimum: 0 }), 1),
   base: s.default(s.integer({ minimum: 0 }), 0),
@@ -17,14 +16,11 @@ const model = s.object({
   description: s.optional(s.string()),
   family: text,
   aliases: s.default(s.array(modelId), []),
-  /** Leaves it out of listings. A virtual model may have the same id, and is then what the bare name means. */
   hidden: s.optional(s.boolean()),
   created: s.optional(date),
   tokenizer: s.optional(s.string()),
   image_tokens: s.optional(imageTokens),
-  /** Tokens for each second of audio in a prompt. */
   audio_tokens: s.optional(s.number({ exclusiveMinimum: 0 })),
-  /** Operations of the model; derived from its modalities by default. */
   operations: s.optional(s.array(text, { minItems: 1 })),
   input: s.array(modality, { minItems: 1 }),
   output: s.array(modality, { minItems: 1 }),

@@ -16,7 +16,6 @@ const reasoningSwitch = s.object({
   }),
   on: state,
   off: s.optional(state),
-  /** The field for a token budget, where `max_tokens` leaves the reasoning out. */
   budget: s.optional(text),
 })
 
@@ -31,11 +30,8 @@ const offer = {
   wires: s.default(mapOf(s.string()), {}),
   pricing: s.optional(pricing),
   pricing_tiers: s.default(list(tier), []),
-  /** Date of the prices; by default that of the file. Read by `gatewayctl models check`. */
   priced_at: s.optional(date),
-  /** The list that the prices come from; `gatewayctl models sync` changes no others. */
-  priced_from: s.optional(text),
-  /** Allows or refuses requests while no price is known; refused by default. */
+  priced_from: s.optional(s.enum('models.dev', 'litellm')),
   unpriced: s.optional(s.enum('allow', 'refuse')),
   supports: s.default(list(s.enum(...capabilities)), []),
   reasoning_efforts: s.default(list(s.enum('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')), []),
@@ -48,22 +44,17 @@ const offer = {
   context_length: count,
   max_output: count,
   min_cacheable_tokens: count,
-  /** `auto`: marks prompts for the provider's cache when the client marks nothing and caching saves money. */
   cache: s.optional(s.enum('auto')),
-  /** Choices, 1 by default; for images, the maximum of the wire. */
   max_n: s.optional(s.integer({ minimum: 1, maximum: 128 })),
-  /** Client name of a voice → the provider's name. */
   voices: s.optional(mapOf(text)),
   max_input_characters: count,
   max_file: s.optional(s.size()),
-  /** Sizes of images. */
   sizes: s.optional(list(text, { minItems: 1 })),
   aspect_ratios: s.optional(list(text, { minItems: 1 })),
   max_images: s.optional(s.integer({ minimum: 1, maximum: 16 })),
   video_sizes: s.optional(list(text, { minItems: 1 })),
   video_seconds: s.optional(list(s.integer({ minimum: 1, maximum: 3600 }), { minItems: 1 })),
   max_reference_images: s.optional(s.integer({ minimum: 1, maximum: 9 })),
-  /** False when the provider continues, and charges, after its caller has left: such answers are read to their end. */
   cancellable: s.optional(s.boolean()),
   ...lifecycle,
 }

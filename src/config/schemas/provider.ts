@@ -16,13 +16,11 @@ const perMinute = s.optional(s.integer({ minimum: 1, maximum: 1_000_000_000 }))
 const authFields = {
   secret: s.optional(s.string()),
   header: s.optional(s.string({ pattern: '^[A-Za-z0-9-]{1,64}$', description: 'a header name such as "x-api-key"' })),
-  /** Prefix of the secret, such as "Token ". */
   prefix: s.optional(s.string({ pattern: '^[A-Za-z]{1,32} $', description: 'a word and a space, such as "Token "' })),
   parameter: s.optional(text),
   region: s.optional(region),
   service: s.optional(s.string({ pattern: '^[a-z0-9-]{1,64}$', description: 'a service such as "bedrock"' })),
   scope: s.optional(text),
-  /** In place of a secret: the vendor's default credential chain (environment, files, instance metadata). */
   source: s.optional(s.enum('default')),
   profile: s.optional(text),
 }
@@ -32,11 +30,9 @@ const credential = s.object({
   scheme: s.optional(scheme),
   ...authFields,
   name: s.optional(s.string({ pattern: '^[A-Za-z0-9._ -]{1,64}$', description: 'a name such as "team-a"' })),
-  /** Share of the load: 1 where it is left out. */
   weight: s.optional(s.number({ exclusiveMinimum: 0, maximum: 1000, description: 'a number above 0, up to 1000' })),
   rpm: perMinute,
   tpm: perMinute,
-  /** Only for these regions, where the address has one. */
   regions: s.optional(list(region, { minItems: 1 })),
 })
 /** A valid credential of a list. */
@@ -46,7 +42,6 @@ const CREDENTIALS = { minItems: 1, maxItems: 100 }
 const auth = s.object({
   scheme,
   ...authFields,
-  /** Several credentials, which share the load. */
   secrets: s.optional(s.array(credential, CREDENTIALS)),
 })
 
@@ -74,20 +69,14 @@ const meaning = s.enum(
 /** `providers.d/<id>.yaml`. */
 export const providerFile = s.object({
   provider: id,
-  /** Merges this file over the packaged manifest of the same provider. */
   extends: s.optional(s.enum('packaged')),
   name,
   enabled: s.default(s.boolean(), true),
   base_url: url,
-  /** Allows plain http beyond loopback: for servers in the operator's own network. */
   allow_http: s.default(s.boolean(), false),
-  /** How requests carry the provider's credential, or several of them. */
   auth: s.objectOr(auth, credential, CREDENTIALS),
   headers: s.default(mapOf(s.string()), {}),
   pass_headers: s.default(mapOf(list(passed, { minItems: 1 })), {}),
-  /**
-   * Fields of the provider's own wire that clients may use at the operator's expense, besides those that cost nothing.
-   */
   native_fields: s.optional(list(nativeName, { minItems: 1 })),
   native_tools: s.optional(list(nativeName, { minItems: 1 })),
   wires: mapOf(s.string()),
@@ -111,18 +100,11 @@ export const providerFile = s.object({
   ),
   concurrency: s.default(s.integer({ minimum: 1, maximum: 100_000 }), 256),
   egress: providerEgressEntry,
-  /**
-   * Fetches media at addresses, for a provider that is to get data alone. By default true for plain http and for hosts
-   * within the operator's network, which would fetch what only they can reach.
-   */
   inline_media: s.optional(s.boolean()),
   reasoning_replay: s.optional(s.enum('reasoning', 'reasoning_content', 'reasoning_details')),
-  /** Maps its own error codes, such as `{ "1113": insufficient_quota }`. */
   error_codes: s.optional(mapOf(meaning)),
-  /** Maps parts of its error messages, in any case, such as `{ "credit balance is too low": insufficient_quota }`. */
   error_phrases: s.optional(mapOf(meaning)),
   priority: s.default(s.number({ minimum: 0 }), 1),
-  /** Date of its models' prices. */
   priced_at: s.optional(date),
   data_policy: s.optional(
     s.object({
@@ -135,19 +117,9 @@ export const providerFile = s.object({
       gdpr: s.optional(s.boolean()),
     }),
   ),
-  /** Models of the catalogue that it serves; `open`: none of them, but any name. */
   models: s.arrayOr('open', mapping, { description: 'a list of models, or "open"' }),
-  /**
-   * Properties of models that no file lists: `<provider>/<name>` is sent unchanged. `models: open` equals an empty
-   * `open` with an empty list of models.
-   */
   open: s.optional(openEntry),
-  /** Reads its model list at intervals and adds it to the catalogue: for engines that come and go. */
   discover: s.default(s.boolean(), false),
-  /**
-   * The organizations that it serves, by id or name. By default all; a provider that is looked up, or that serves any
-   * name without a credential, is an engine of the operator's own, and serves `default` alone.
-   */
   organizations: s.optional(s.arrayOr('all', text, { minItems: 1, description: 'a list of organizations, or "all"' })),
 })
 /** A valid manifest, with defaults; times are milliseconds. */

@@ -9,18 +9,13 @@ const count = s.integer({ minimum: 1, maximum: 1_000_000 })
 export const realtimeEntry = s.default(
   s.object({
     enabled: s.default(s.boolean(), true),
-    /** How long a session lasts at most, and how long without any message. */
     session: s.default(s.duration(), '60m'),
     idle: s.default(s.duration(), '5m'),
-    /** USD that one session may spend. */
     spend: s.default(s.decimal({ pattern: '^\\d{1,9}(\\.\\d{1,9})?$' }), '10'),
-    /** Sessions that are open at once. */
     per_organization: s.default(count, 20),
     per_key: s.default(count, 10),
     per_process: s.default(count, 2000),
-    /** Bytes of a message. */
     message: s.default(s.size(), '8MiB'),
-    /** Bytes a second that are read of all clients of an organization in one process, and of all their providers. */
     rate: s.default(s.size(), '4MiB'),
   }),
   {},

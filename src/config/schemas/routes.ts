@@ -19,7 +19,6 @@ const fields = s.record(s.unknown(), { maxProperties: 100 })
 const virtualModel = s.object({
   id: modelName,
   name: s.optional(name),
-  /** Leaves it out of listings. */
   hidden: s.optional(s.boolean()),
   strategy: s.default(s.enum('order', 'weight', 'price', 'latency'), 'order'),
   use: s.array(
@@ -34,7 +33,6 @@ const virtualModel = s.object({
     { minItems: 1, maxItems: 100 },
   ),
   sticky: s.default(s.enum('session', 'none'), 'none'),
-  /** How long answers are kept for replay, in place of the project's time. */
   cache: s.optional(s.either(s.enum('off'), s.duration())),
   defaults: s.optional(fields),
   overrides: s.optional(fields),

@@ -5,26 +5,19 @@ import { called, text, url } from './terms.ts'
 const command = called('a command and its arguments, such as ["pass", "show", "acme"]', s.array(text, { minItems: 1 }))
 
 const vaultEntry = s.object({
-  /** `VAULT_ADDR` by default. */
   address: s.optional(url),
-  /** `VAULT_TOKEN` by default, then `~/.vault-token`. */
   token: s.optional(text),
-  /** Signs in as an AppRole in place of a token. */
   role_id: s.optional(text),
   secret_id: s.optional(text),
   auth_path: s.default(text, 'approle'),
-  /** `VAULT_NAMESPACE` by default. */
   namespace: s.optional(text),
-  /** Asked of the server by default. */
   kv_version: s.optional(s.integer({ minimum: 1, maximum: 2 })),
 })
 /** Settings of Vault. */
 export type VaultSettings = Infer<typeof vaultEntry>
 
 const awsEntry = s.object({
-  /** `AWS_REGION` by default. */
   region: s.optional(text),
-  /** A profile of `~/.aws`. */
   profile: s.optional(text),
   endpoint: s.optional(url),
 })

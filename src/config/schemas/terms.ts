@@ -16,7 +16,17 @@ export const modelName = s.string({
 /** `YYYY-MM-DD`. */
 export const date = s.string({ format: 'date', description: 'a date such as "2026-01-31"' })
 /** An http or https address. */
-export const url = s.string({ pattern: '^https?://[^\\s]+$', description: 'an address that starts with "https://"' })
+export const url = s.string({
+  pattern: '^https?://[^\\s]+$',
+  format: 'url',
+  description: 'an address such as "https://acme.example"',
+})
+/** A place that the gateway itself may reach. */
+export const reached = s.string({
+  pattern: '^https?://[^\\s/?#@]+$',
+  format: 'url',
+  description: 'a scheme, a host and perhaps a port, such as "http://media.internal:9000"',
+})
 /** Not empty. */
 export const text = s.string({ minLength: 1 })
 /** A name that requests, answers and listings repeat. */

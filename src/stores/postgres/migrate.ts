@@ -55,6 +55,7 @@ async function versionOf(client: pg.Client): Promise<number> {
 
 /** Runs `work` on a connection of its own, whose statements may take long. Rejects with a StoreError. */
 export async function connected<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  checkAddress(url)
   let client: pg.Client | undefined
   try {
     const settings = { connectionTimeoutMillis: CONNECT_MS, application_name: 'model-gateway' }
@@ -65,15 +66,23 @@ export async function connected<T>(url: string, work: (client: pg.Client) => Pro
     return await work(client)
   } catch (thrown) {
     if (thrown instanceof StoreError) throw thrown
-    // The error of an address that is none holds the address, and with it the password.
-    const isAddress = ADDRESS.test(url) && (thrown as { code?: unknown }).code !== 'ERR_INVALID_URL'
-    const cause = isAddress ? thrown : new Error(NO_ADDRESS)
-    throw new StoreError(`The PostgreSQL database of stores.postgres cannot be used: ${reasonOf(cause)}`, { cause })
+    throw new StoreError(`${CANNOT}: ${reasonOf(thrown)}`, { cause: thrown })
   } finally {
     await client?.end().catch(() => {})
   }
 }
 
+/** Throws a StoreError for what is no address. It does not show it, as the driver's error does: it may hold a password. */
+export function checkAddress(url: string): void {
+  try {
+    if (ADDRESS.test(url)) return void new pg.Client({ connectionString: url })
+  } catch (thrown) {
+    if ((thrown as { code?: unknown }).code !== 'ERR_INVALID_URL') return
+  }
+  throw new StoreError(`${CANNOT}: ${NO_ADDRESS}`)
+}
+
+const CANNOT = 'The PostgreSQL database of stores.postgres cannot be used'
 const ADDRESS = /^postgres(?:ql)?:\/\//
 const NO_ADDRESS =
   'its address is no URL such as postgres://user@host/name; percent-encode special characters of its password'
