@@ -99,12 +99,16 @@ function checkPaid(sent: Json, target: Target): void {
   for (const [i, item] of listIn(sent.input).entries()) {
     if (!isObject(item)) continue
     for (const field of ['content', 'output']) {
-      for (const [j, part] of listIn(item[field]).entries()) {
-        if (!isObject(part) || textIn(part.file_id) === undefined) continue
-        throw errors.ownKeyOnly(`input[${i}].${field}[${j}].${FILE_ID}`)
-      }
+      const at = `input[${i}].${field}`
+      // A screenshot is the output itself.
+      refuseFile(item[field], at)
+      for (const [j, part] of listIn(item[field]).entries()) refuseFile(part, `${at}[${j}]`)
     }
   }
+}
+
+function refuseFile(part: unknown, at: string): void {
+  if (isObject(part) && textIn(part.file_id) !== undefined) throw errors.ownKeyOnly(`${at}.${FILE_ID}`)
 }
 
 /** A shell of the client costs nothing, a container of the provider has no price here. */

@@ -196,10 +196,13 @@ t.test("what the operator's credentials do not pay for is refused by name, unles
     },
   ]
   const output = [user, called, { ...answered, output: [{ type: 'input_image', file_id: 'f-1' }] }]
+  const screenshot = { type: 'computer_screenshot', file_id: 'f-1' }
+  const screen = [user, { type: 'computer_call_output', call_id: 'c', output: screenshot }]
   const rows: [body: Json, param: string, field: string][] = [
     [{ new: { a: 1 } }, 'new', 'new'],
     [{ input: file }, 'input[0].content[1].file_id', 'file_id'],
     [{ input: output }, 'input[2].output[0].file_id', 'file_id'],
+    [{ input: screen }, 'input[1].output.file_id', 'file_id'],
   ]
   for (const [body, param, field] of rows) {
     const refused = thrown(() => sent(body)) as GatewayError
