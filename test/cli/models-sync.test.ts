@@ -30,6 +30,7 @@ models:
   - model: large
     id: acme-large
     pricing: { prompt: "3", completion: "15" }
+    priced_from: a contract
   - model: small # synced
     pricing:
       completion: "2.00" # dollars

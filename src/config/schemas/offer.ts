@@ -31,7 +31,7 @@ const offer = {
   pricing: s.optional(pricing),
   pricing_tiers: s.default(list(tier), []),
   priced_at: s.optional(date),
-  priced_from: s.optional(s.enum('models.dev', 'litellm')),
+  priced_from: s.optional(text),
   unpriced: s.optional(s.enum('allow', 'refuse')),
   supports: s.default(list(s.enum(...capabilities)), []),
   reasoning_efforts: s.default(list(s.enum('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')), []),
