@@ -249,6 +249,17 @@ t.test('needs that no single mapping meets are refused together', async t => {
     capable([can('tools')], operation, custom).error?.message,
     'No provider of "m" supports tools of type "custom". It takes tools of type "function".',
   )
+  const chat = { ...target().translator, customTools: true } as const
+  const dropping = (...drop: string[]) => {
+    const { provider } = target()
+    const quirks = { ...provider.quirks, drop: new Set(drop) }
+    return { ...can('tools'), wires: new Map([['chat', chat]] as const), provider: { ...provider, quirks } }
+  }
+  t.equal(capable([dropping()], operation, custom).error, undefined)
+  t.equal(
+    capable([dropping('tools.custom')], operation, custom).error?.message,
+    'No provider of "m" supports tools of type "custom". It takes tools of type "function".',
+  )
   const refusal = 'No provider of "m" supports so many choices in one request. It takes at most 2.'
   t.equal(capable([few], operation, many).error?.message, refusal)
 })

@@ -40,7 +40,7 @@ export const requirements: readonly Requirement<ChatRequest>[] = [
     what: 'tools of type "custom"',
     offers: () => ['tools of type "function"'],
     needed: holdsCustomTools,
-    met: mapping => mapping.wires.get('chat')?.customTools === true,
+    met: ({ wires, provider }) => wires.get('chat')?.customTools === true && !provider.quirks.drop.has('tools.custom'),
   },
   supports('tools', 'web search', 'web_search', asksSearch),
   {
