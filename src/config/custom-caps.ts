@@ -4,18 +4,15 @@ import { type Infer, s } from '../core/schema.ts'
 import type { Provider } from '../core/translator.ts'
 import { isObject } from '../json/json.ts'
 import type { ProviderFile } from './schemas/provider.ts'
+import { someTime } from './schemas/terms.ts'
 import type { Path, Source } from './source.ts'
 
 /** The `custom_providers` of `gateway.yaml`. */
 export const customProvidersEntry = s.default(
   s.object({
-    /** Whether organizations may declare providers of their own. */
     enabled: s.default(s.boolean(), false),
-    /** Upper bound of each of a manifest's `timeouts`. */
-    max_timeout: s.default(s.duration(), '10m'),
-    /** Upper bound of `timeouts.connect`, for TCP and TLS together. */
+    max_timeout: s.default(someTime, '10m'),
     max_connect: s.default(s.duration(), '15s'),
-    /** Concurrent calls to one custom provider, and to all custom providers of an organization together. */
     max_concurrency: s.default(s.integer({ minimum: 1, maximum: 100_000 }), 64),
   }),
   {},

@@ -24,7 +24,7 @@ const options = s.object({
   /** Share of both that one organization may take while others ask too; 1 is all. */
   org_share: s.default(s.number({ minimum: 0.01, maximum: 1 }), 0.25),
   /** Event-loop delay above which new requests are refused, until it has fallen to half of that. */
-  lag: s.default(s.duration(), '200ms'),
+  lag: s.default(s.duration({ type: 'string', pattern: '[1-9]', description: 'a duration above 0' }), '200ms'),
   /** Share of the heap's limit above which new requests are refused, until it has fallen by a twentieth of it. */
   memory: s.default(s.number({ minimum: 0.01, maximum: 1 }), 0.95),
 })

@@ -8,7 +8,7 @@ import { endUsersEntry } from './end-users.ts'
 import { mcpEntry } from './mcp.ts'
 import { realtimeEntry } from './realtime.ts'
 import { secretsEntry } from './secrets.ts'
-import { called, reached, text, url } from './terms.ts'
+import { called, reached, someSize, someTime, text, url } from './terms.ts'
 
 const port = '(?:\\d{1,4}|[1-5]\\d{4}|6[0-4]\\d{3}|65[0-4]\\d{2}|655[0-2]\\d|6553[0-5])'
 const address = s.string({
@@ -91,7 +91,7 @@ const upTo1000 = called('a number from 1 to 1000', s.integer({ minimum: 1, maxim
 const jobsEntry = s.object({
   poll: s.default(s.duration(), '5s'),
   poll_max: s.default(s.duration(), '30s'),
-  timeout: s.default(s.duration(), '60m'),
+  timeout: s.default(someTime, '60m'),
   keep: s.default(s.duration(), '7d'),
   lease: s.default(s.duration(), '30s'),
   concurrency: s.default(upTo1000, 16),
@@ -126,7 +126,7 @@ export const gatewayFile = s.object({
     hold: s.default(s.duration(), '10s'),
     gather: s.default(s.duration(), '10ms'),
     max_connections: s.default(s.integer({ minimum: 1 }), 10_000),
-    buffer: s.default(s.size(), '256MiB'),
+    buffer: s.default(someSize, '256MiB'),
     cache: s.default(s.size(), '64MiB'),
     linger: s.default(
       s.object({
@@ -140,10 +140,10 @@ export const gatewayFile = s.object({
     fetch: s.default(
       s.object({
         concurrency: s.default(s.integer({ minimum: 1 }), 64),
-        image_size: s.default(s.size(), '20MiB'),
-        image_time: s.default(s.duration(), '10s'),
-        audio_size: s.default(s.size(), '64MiB'),
-        audio_time: s.default(s.duration(), '60s'),
+        image_size: s.default(someSize, '20MiB'),
+        image_time: s.default(someTime, '10s'),
+        audio_size: s.default(someSize, '64MiB'),
+        audio_time: s.default(someTime, '60s'),
       }),
       {},
     ),

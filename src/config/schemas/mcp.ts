@@ -1,5 +1,6 @@
 /** The schema of the `mcp` section of `gateway.yaml`. */
 import { s } from '../../core/schema.ts'
+import { someTime } from './terms.ts'
 
 const host = s.string({
   pattern: '^(\\[[0-9a-fA-F:]+\\]|[^:\\s/@]+)(:\\d{1,5})?$',
@@ -25,10 +26,10 @@ export const mcpEntry = s.default(
     origins: s.default(s.array(origin), []),
     client_metadata: s.default(s.enum('auto', 'on', 'off'), 'auto'),
     redirect_schemes: s.default(s.array(scheme), ['cursor', 'vscode', 'vscode-insiders', 'windsurf']),
-    code: s.default(s.duration(), '60s'),
-    access_token: s.default(s.duration(), '1h'),
-    refresh_token: s.default(s.duration(), '30d'),
-    login_code: s.default(s.duration(), '10m'),
+    code: s.default(someTime, '60s'),
+    access_token: s.default(someTime, '1h'),
+    refresh_token: s.default(someTime, '30d'),
+    login_code: s.default(someTime, '10m'),
     limits: s.default(
       s.object({
         register: s.default(attempts, 10),

@@ -2,7 +2,7 @@
 import { type Infer, s } from '../../core/schema.ts'
 import { providerEgressEntry } from './egress.ts'
 import { type MappingEntry, mapping, openEntry } from './offer.ts'
-import { date, list, mapOf, name, text, url } from './terms.ts'
+import { date, list, mapOf, name, someTime, text, url } from './terms.ts'
 
 const id = s.string({
   pattern: '^[a-z0-9][a-z0-9-]{0,63}$',
@@ -92,9 +92,9 @@ export const providerFile = s.object({
   timeouts: s.default(
     s.object({
       connect: s.default(s.duration(), '5s'),
-      first_event: s.optional(s.duration()),
+      first_event: s.optional(someTime),
       idle: s.default(s.duration(), '120s'),
-      total: s.default(s.duration(), '900s'),
+      total: s.default(someTime, '900s'),
     }),
     {},
   ),

@@ -2,6 +2,7 @@
 import { parseMoney } from '../../core/money.ts'
 import type { RealtimeOptions } from '../../core/realtime.ts'
 import { type Infer, s } from '../../core/schema.ts'
+import { someSize, someTime } from './terms.ts'
 
 const count = s.integer({ minimum: 1, maximum: 1_000_000 })
 
@@ -9,14 +10,14 @@ const count = s.integer({ minimum: 1, maximum: 1_000_000 })
 export const realtimeEntry = s.default(
   s.object({
     enabled: s.default(s.boolean(), true),
-    session: s.default(s.duration(), '60m'),
-    idle: s.default(s.duration(), '5m'),
+    session: s.default(someTime, '60m'),
+    idle: s.default(someTime, '5m'),
     spend: s.default(s.decimal({ pattern: '^\\d{1,9}(\\.\\d{1,9})?$' }), '10'),
     per_organization: s.default(count, 20),
     per_key: s.default(count, 10),
     per_process: s.default(count, 2000),
-    message: s.default(s.size(), '8MiB'),
-    rate: s.default(s.size(), '4MiB'),
+    message: s.default(someSize, '8MiB'),
+    rate: s.default(someSize, '4MiB'),
   }),
   {},
 )

@@ -42,6 +42,15 @@ export const mapOf = <S extends Schema<unknown>>(values: S) => s.record(values, 
 /** The schema with a name for error messages. */
 export const called = <T>(description: string, { json }: Schema<T>): Schema<T> => ({ json: { ...json, description } })
 
+/** A time of 0 would end at once what it is for. */
+export const someTime = s.duration({
+  type: 'string',
+  pattern: '[1-9]',
+  description: 'a duration above 0, such as "30s"',
+})
+/** Nothing would fit in a size of 0. */
+export const someSize = s.size({ type: 'string', pattern: '[1-9]', description: 'a size above 0, such as "32MiB"' })
+
 const stability = s.enum('stable', 'beta', 'experimental', 'unstable')
 /** Optional; from 1. */
 export const count = s.optional(s.integer({ minimum: 1 }))
