@@ -99,7 +99,7 @@ function showPolicy({ organization, policy }: ShownCompliance): string {
   const on = (demanded: boolean) => (demanded ? 'on' : 'off')
   return facts([
     ['no training', on(policy.noTraining)],
-    ['no logging', on(policy.noLogging)],
+    ['zero data retention', on(policy.noLogging)],
     ['GDPR', on(policy.gdpr)],
     ['SOC 2', policy.soc2 === undefined ? 'off' : `type ${policy.soc2}`],
     ['ISO 27001', on(policy.iso27001)],
