@@ -160,7 +160,7 @@ function showPlan(state: ShownPlan): string {
   return facts([
     ['plan', state.plan],
     ['used USD', `${state.used} of ${state.monthly}, renews ${state.renewsAt.slice(0, 10)}`],
-    ['premium USD', `${premiumUsed} of ${weeklyPremium}, resets ${premiumResetsAt ?? 'not yet started'}`],
+    ['premium USD', `${premiumUsed} of ${weeklyPremium}, resets ${premiumResetsAt ?? 'a week after first use'}`],
     ['overflow', state.overflow ? 'to credits' : 'off'],
   ])
 }
