@@ -17,14 +17,14 @@ export function milliseconds(value: number | null): string {
   return `${Math.floor(value / MS_OF_MINUTE)} min ${Math.round((value % MS_OF_MINUTE) / MS_OF_SECOND)} s`
 }
 
-/** Rounds an amount of USD to four digits that are not zero: `0.00001234` → `$0.00001234`; null → `–`. */
+const dollars = new Intl.NumberFormat('en', { style: 'currency', currency: 'USD' })
+const fractions = new Intl.NumberFormat('en', { style: 'currency', currency: 'USD', maximumSignificantDigits: 4 })
+
+/** Rounds an amount of USD to four digits that are not zero: `-0.00001234` → `-$0.00001234`; null → `–`. */
 export function usd(amount: string | null): string {
   if (amount === null) return '–'
   const value = Number(amount)
-  if (value === 0) return '$0'
-  if (Math.abs(value) >= 1)
-    return `$${value.toLocaleString('en', { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`
-  return `$${value.toLocaleString('en', { maximumSignificantDigits: 4, useGrouping: false })}`
+  return value === 0 ? '$0' : (Math.abs(value) >= 1 ? dollars : fractions).format(value)
 }
 
 /** 3 of 12 → `25 %`. */

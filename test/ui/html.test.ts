@@ -1,5 +1,6 @@
 /** Values in markup are text. */
 import t from 'tap'
+import { usd } from '../../src/ui/format.ts'
 import { Html, html, link } from '../../src/ui/html.ts'
 import { Sessions } from '../../src/ui/sessions.ts'
 
@@ -9,6 +10,13 @@ t.test('every value but markup is escaped, in text and in attributes', t => {
   t.equal(String(html`${[value, html`<i>${value}</i>`]}`).match(/</g)?.length, 2)
   t.equal(String(html`${0}${1n}${null}${undefined}${false}${''}`), '01')
   t.ok(html`` instanceof Html)
+  t.end()
+})
+
+t.test('the sign of an amount stands before its currency', t => {
+  const shown = { '0': '$0', '-0.00046543': '-$0.0004654', '0.5': '$0.5', '-1234.567': '-$1,234.57', '2': '$2.00' }
+  for (const [amount, text] of Object.entries(shown)) t.equal(usd(amount), text)
+  t.equal(usd(null), '–')
   t.end()
 })
 
