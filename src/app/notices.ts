@@ -62,7 +62,7 @@ export function announcement(started: Started, { path, packaged }: Located, keyP
     lines.push(`Make a key with: ${CTL} keys create --project default`, '')
   }
   if (live.length < providers.length) {
-    lines.push(`Set OPENAI_API_KEY, ANTHROPIC_API_KEY, … and restart to use more: ${CTL} providers list`, '')
+    lines.push(`For more models set OPENAI_API_KEY or another variable, and restart. All: ${CTL} providers list`, '')
   }
   return lines.join('\n')
 }
