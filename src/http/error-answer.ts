@@ -50,6 +50,9 @@ function idOf({ headers }: IncomingMessage): string {
   return requestId(typeof given === 'string' ? given : undefined)
 }
 
+/** Served to clients of every wire, which its codec tells apart by their headers. */
+const CATALOGUE = '/v1/models'
+
 /** Finds the codec that clients of the path read, for any error. Also covers paths below that of an endpoint. */
 function codecOf(
   { method = '', path }: { method?: string | undefined; path: string },
@@ -61,7 +64,8 @@ function codecOf(
     const literal = endpoint.path.replace(/\/?\{.*/, '')
     return path === literal || path.startsWith(`${literal}/`)
   }
-  return snapshot.routes().find(isHere)?.endpoint.codec
+  const below = snapshot.routes().find(isHere) ?? snapshot.routes().find(({ endpoint }) => endpoint.path === CATALOGUE)
+  return below?.endpoint.codec
 }
 
 /** Decides by headers, since `complete` is false before the first read even without a body. */

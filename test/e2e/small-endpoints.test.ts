@@ -59,6 +59,24 @@ t.test('a model that a key may not call is not there for it', async t => {
   t.equal((await gateway.get('/v1/models/claude', headers)).status, 200)
 })
 
+t.test('what is not served is a 404 in the form of its client', async t => {
+  const forms: [path: string, headers: Record<string, string>, form: object][] = [
+    ['/v1/files', {}, { error: { code: 'not_found', param: null } }],
+    [
+      '/v1/files?beta=true',
+      { 'anthropic-version': '2023-06-01' },
+      { type: 'error', error: { type: 'not_found_error' } },
+    ],
+    ['/v1/cachedContents', { 'x-goog-api-key': gateway.key }, { error: { code: 404, status: 'NOT_FOUND' } }],
+    ['/upload/v1beta/files', { 'x-goog-api-key': gateway.key }, { error: { code: 404, status: 'NOT_FOUND' } }],
+  ]
+  for (const [path, headers, form] of forms) {
+    const response = await gateway.post(path, {}, headers)
+    t.equal(response.status, 404, path)
+    t.match(await response.json(), form, path)
+  }
+})
+
 const usage = { prompt: 11, completion: 5 }
 
 t.test('a text completion over chat models, whole and streamed', async t => {
