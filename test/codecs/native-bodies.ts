@@ -38,7 +38,7 @@ export const onlyNative: (readonly [fields: Json, path: string | undefined])[] =
   [{ context_management: { edits: [{ type: 'compact_20260112' }] }, diagnostics: {}, speed: 'fast' }, undefined],
   [{ cache_control: { type: 'ephemeral' }, fallback_credit_token: 't', came_later: 1 }, undefined],
   [{ tools: [tool, ...searches, { ...tool, type: 'custom' }, { ...tool, type: null }] }, undefined],
-  [{ tools: atClient }, undefined],
+  ...atClient.map(own => [{ tools: [tool, own] }, 'tools[1].type'] as const),
   [{ tools: [tool, { type: 'code_execution_20250825', name: 'code_execution' }] }, 'tools[1].type'],
   [{ tools: [{ type: 'mcp_toolset', mcp_server_name: 'a' }] }, 'tools[0].type'],
   [block({ type: 'container_upload', file_id: 'f' }), `${at}.type`],

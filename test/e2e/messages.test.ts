@@ -309,6 +309,7 @@ t.test('what only one wire can carry goes to a provider of that wire, or is refu
   const cases: [Partial<Params>, RegExp][] = [
     [container, /"container".*anthropic.messages.*openai.chat/],
     [{ tools: [{ type: 'code_execution_20250825', name: 'code_execution' }] }, /"tools\[0\]\.type"/],
+    [{ tools: [{ type: 'bash_20250124', name: 'bash' }] }, /"tools\[0\]\.type" is "bash_20250124"/],
   ]
   for (const [fields, message] of cases) {
     const error = await create({ model: 'gpt', ...fields }).catch((thrown: unknown) => thrown)

@@ -12,8 +12,8 @@ import { type PlacedTool, toolsIn } from './tools-in.ts'
 
 const FIELDS = ['billing_policy', 'compaction', 'container', 'inference_geo', 'mcp_servers'] as const
 
-/** Tools with a chat form, and client tools; others run at the provider. */
-const KNOWN_TOOLS = /^(?:custom$|(?:web_search|tool_search_tool|bash|text_editor|memory|computer)_)/
+/** Tools with a chat form; others run at the provider, or have a schema that only its models know. */
+const KNOWN_TOOLS = /^(?:custom$|(?:web_search|tool_search_tool)_)/
 /** Blocks with a chat form. */
 const KNOWN_BLOCKS = new Set([...blockSchemas.keys(), 'tool_reference', 'tool_addition', 'tool_removal'])
 
@@ -23,8 +23,8 @@ const KNOWN_BLOCKS = new Set([...blockSchemas.keys(), 'tool_reference', 'tool_ad
  */
 function nativeOnly(body: Json, tools: readonly PlacedTool[]): string | undefined {
   for (const name of FIELDS) if (saysAnything(body[name])) return name
-  const hosted = tools.find(({ tool }) => isObject(tool) && !KNOWN_TOOLS.test(textIn(tool.type) ?? 'custom'))
-  if (hosted) return `${hosted.at}.type`
+  const own = tools.find(({ tool }) => isObject(tool) && !KNOWN_TOOLS.test(textIn(tool.type) ?? 'custom'))
+  if (own) return `${own.at}.type`
   for (const [i, message] of listIn(body.messages).entries()) {
     const found = isObject(message) ? inTurn(message, `messages[${i}].content`) : undefined
     if (found !== undefined) return found
