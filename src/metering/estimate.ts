@@ -4,9 +4,7 @@ import { costOf } from '../core/cost.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { IMAGE_TOKENS, LARGE_IMAGE_TOKENS } from '../core/media.ts'
 import { MILLION, type Money, type Price, type Rates, ratesFor, type Terms, tierFactorOf } from '../core/money.ts'
-import type { Operation } from '../core/operation.ts'
 import { type Axis, MAX_OUTPUT_TOKENS, type Usage } from '../core/usage.ts'
-import type { SentOutput } from '../core/wire.ts'
 import { addCacheWrite, wholePrompt } from './prompt.ts'
 import { extrasOf, repeatsOf, requestsOf, withUnmeasured, writesText } from './requests.ts'
 
@@ -37,12 +35,7 @@ const MAX_IMAGE_TOKENS = 25_000
 export function estimate(ex: Exchange): Estimate | null {
   const { mapping, price } = ex.target!
   if (!price) return null
-  const request = ex.request!
-  const { operation } = ex
-  const written = ex.target!.translator.bridged ? undefined : operation.output?.(request)
-  const sent = ex.outbound.output
-  const expected = sent || written ? undefined : operation.expectedOutput?.(request, mapping)
-  const output = written ?? outputOf(ex, sent ?? expected)
+  const { isWritten, output, least, limitable } = boundsOf(ex)
   const extras = extrasOf(ex)
   const usage = wholePrompt(ex)
   for (const axis in extras) {
@@ -51,65 +44,70 @@ export function estimate(ex: Exchange): Estimate | null {
   }
   const rates = ratesFor(price, longestOf(ex, usage))
   // Images that cost by their tokens are a part of the answer's.
-  const outputImages = price.perImage || rates.image_output === undefined ? 0 : (usage.output_images ?? 0)
-  if (outputImages > 0) usage.output_images = 0
-  const asked = operation.terms?.(request)
-  const terms = termsFor(ex, asked, usage)
-  const base = dearestCost(usage, price, terms)
-  if (base === null) return null
-  const all = withUnmeasured(ex, usage)
-  if (all !== usage) addCacheWrite(ex, all)
-  const unmeasured = all === usage ? 0n : dearestCost(all, price, termsFor(ex, asked, all))! - base
-  const limitable = !expected && sent?.limit !== Number.POSITIVE_INFINITY
-  const least = (sent ?? expected)?.least ?? 0
+  const pricedImages = price.perImage || rates.image_output === undefined ? 0 : (usage.output_images ?? 0)
+  if (pricedImages > 0) usage.output_images = 0
+  const terms = termsFor(ex, usage, price)
+  const base = costOf(usage, price, terms)?.total
+  if (base === undefined) return null
+  const unmeasured = unmeasuredCost(ex, usage, price, base)
   if (!output) return { base, unmeasured, perMillion: 0n, choices: 1, most: 0, least, ofImages: 0, limitable }
-  const choices = output.choices * (sent?.limits ?? 1)
-  const limit = sent?.limit ?? output.limit
-  // Only a caller may set a limit beyond it.
-  const context = written && mapping.contextLength
+  const { choices, limit } = output
   const images = extras.output_images ?? 0
-  const ofImages = written ? Math.ceil(images / choices) * LARGE_IMAGE_TOKENS : 0
+  const ofImages = isWritten ? Math.ceil(images / choices) * LARGE_IMAGE_TOKENS : 0
   const drawsOnly = images > 0 && !writesText(ex)
   const unknown = drawsOnly ? images * MAX_IMAGE_TOKENS : MAX_OUTPUT_TOKENS
-  const ceiling = mapping.maxOutput ?? context ?? unknown
-  const most = Math.max(Math.min(limit ?? ceiling, ceiling), Math.ceil((outputImages * IMAGE_TOKENS) / choices))
+  // Only a caller may set a limit beyond the context.
+  const ceiling = mapping.maxOutput ?? (isWritten ? mapping.contextLength : undefined) ?? unknown
+  const most = Math.max(Math.min(limit ?? ceiling, ceiling), Math.ceil((pricedImages * IMAGE_TOKENS) / choices))
   // Without a rate for answers, the rest must have a price by itself.
   if (rates.completion === undefined) {
-    const others = (drawsOnly || !written) && { image_output: most, output_audio: most }
-    const all = { ...usage, completion: most, ...others }
-    if (!costOf(all, price, terms)) return null
+    const others = (drawsOnly || !isWritten) && { image_output: most, output_audio: most }
+    if (!costOf({ ...usage, completion: most, ...others }, price, terms)) return null
   }
-  const factor = tierFactorOf(price, terms)
-  // See `dearestCost`.
-  const ofTokens = perMillion(price, dearest(rates, mapping.model.output, extras), factor < MILLION ? MILLION : factor)
+  const ofTokens = perMillion(price, dearest(rates, mapping.model.output, extras), terms)
   return { base, unmeasured, perMillion: ofTokens, choices, most, least, ofImages, limitable }
+}
+
+/**
+ * Finds what bounds an answer: the limit that is sent, else that of its request, else what such answers usually have.
+ * `isWritten`: the request sets the number of choices. `output`: undefined when nothing bounds the tokens of the answer.
+ */
+function boundsOf(ex: Exchange) {
+  const { operation, target, outbound } = ex
+  const written = target!.translator.bridged ? undefined : operation.output?.(ex.request!)
+  const sent = outbound.output
+  const expected = sent || written ? undefined : operation.expectedOutput?.(ex.request!, target!.mapping)
+  const bound = sent ?? expected
+  const limit = bound?.limit ?? written?.limit
+  const choices = (written?.choices ?? requestsOf(ex)) * (sent?.limits ?? 1)
+  return {
+    isWritten: written !== undefined,
+    output: written || limit !== undefined ? { choices, limit } : undefined,
+    least: bound?.least ?? 0,
+    limitable: !expected && sent?.limit !== Number.POSITIVE_INFINITY,
+  }
+}
+
+/** Returns what content of unknown size may cost beside `base`. */
+function unmeasuredCost(ex: Exchange, usage: Usage, price: Price, base: Money): Money {
+  const all = withUnmeasured(ex, usage)
+  if (all === usage) return 0n
+  addCacheWrite(ex, all)
+  return costOf(all, price, termsFor(ex, all, price))!.total - base
 }
 
 /** Axes that an answer's tokens are counted in. */
 const ofAnswer: ReadonlySet<string> = new Set(['completion', 'image_output', 'output_audio'])
 
-/** Returns the assumed output of answers without a caller's limit; undefined when nothing bounds them. */
-function outputOf(
-  ex: Exchange,
-  bound: SentOutput | undefined,
-): ReturnType<NonNullable<Operation['output']>> | undefined {
-  const limit = bound?.limit
-  return limit === undefined ? undefined : { choices: requestsOf(ex), limit }
-}
-
 /** Tokens of the prompt of each request to the target. */
 const longestOf = (ex: Exchange, { prompt = 0 }: Usage): number => prompt / repeatsOf(ex)
 
-const termsFor = (ex: Exchange, asked: Terms | undefined, usage: Usage): Terms => ({
-  tier: asked?.tier,
-  sizes: asked?.sizes,
-  requests: { count: requestsOf(ex), longest: longestOf(ex, usage) },
-})
-
-/** At the tier of the terms; or at the usual one, where that is dearer: it may be the one that is served. */
-function dearestCost(usage: Usage, price: Price, terms: Terms): Money | null {
-  const cost = costOf(usage, price, tierFactorOf(price, terms) < MILLION ? { ...terms, tier: undefined } : terms)
-  return cost?.total ?? null
+/** At the tier that is asked for; or at the usual one, where that is dearer: it may be the one that is served. */
+function termsFor(ex: Exchange, usage: Usage, price: Price): Terms {
+  const { tier, sizes } = ex.operation.terms?.(ex.request!) ?? {}
+  const isCheaper = tierFactorOf(price, { tier }) < MILLION
+  const requests = { count: requestsOf(ex), longest: longestOf(ex, usage) }
+  return { tier: isCheaper ? undefined : tier, sizes, requests }
 }
 
 /** Whatever the tokens of the answer turn out to be. */
@@ -117,16 +115,18 @@ function dearest(rates: Rates, output: readonly string[], extras: Usage): bigint
   const {
     completion = 0n,
     internal_reasoning: thought = 0n,
-    image_output: imageRate = 0n,
-    output_audio: audioRate = 0n,
+    image_output: image = 0n,
+    output_audio: audio = 0n,
   } = rates
   let rate = thought > completion ? thought : completion
-  if (imageRate > rate && output.includes('image')) rate = imageRate
-  if (audioRate > rate && (output.includes('audio') || extras.output_audio !== undefined)) rate = audioRate
+  if (image > rate && output.includes('image')) rate = image
+  if (audio > rate && (output.includes('audio') || extras.output_audio !== undefined)) rate = audio
   return rate
 }
 
-function perMillion({ discount = 0 }: Price, rate: bigint, factor: bigint): Money {
+function perMillion(price: Price, rate: bigint, terms: Terms): Money {
+  const { discount = 0 } = price
+  const factor = tierFactorOf(price, terms)
   if (factor === MILLION && discount === 0) return rate * 1000n
   // Pico-USD per token are micro-USD per million: a thousand nano-USD.
   return (rate * 1000n * factor * (MILLION - BigInt(discount))) / (MILLION * MILLION)
