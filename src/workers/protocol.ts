@@ -4,15 +4,7 @@ import type { LoadedModule } from '../core/plugin.ts'
 import type { ExplainedRoute, PoolState, ProviderHealth, RouteQuestion } from '../core/ports.ts'
 import type { AffinityEntry } from '../stores/workers/affinity.ts'
 import type { OpenedCircuit } from '../stores/workers/circuits.ts'
-import type {
-  Correction,
-  Lease,
-  LeaseRequest,
-  Remainder,
-  Reserved,
-  ReserveRequest,
-  Unused,
-} from '../stores/workers/lease.ts'
+import type { LeaseClient, Unused } from '../stores/workers/lease.ts'
 import type { KeptTurn } from '../stores/workers/turns.ts'
 
 /** Initial state of a worker. */
@@ -59,8 +51,8 @@ export type WorkerCalls = {
   abortDrain(argument: null): void
 }
 
-/** Calls that the primary serves. */
-export type PrimaryCalls = {
+/** Calls that the primary serves. Those about leases take one argument each. */
+export type PrimaryCalls = Pick<LeaseClient, 'take' | 'peek' | 'leave' | 'reserve' | 'correct'> & {
   begin(argument: null): WorkerInit
   /** The worker serves at `host:port`. */
   ready(at: { listen: string; configVersion: string }): void
@@ -68,13 +60,8 @@ export type PrimaryCalls = {
   failed(why: { message: string; code?: string | undefined; port?: number | undefined }): void
   /** Reads the secrets of a provider again; resolves when all workers run with them. */
   renew(provider: string): Promise<void>
-  take(request: LeaseRequest): Lease | Promise<Lease>
-  peek(request: Pick<LeaseRequest, 'key' | 'limit' | 'windowMs'>): Remainder | Promise<Remainder>
   giveBack(left: { key: string; windowMs: number; unused: Unused }): void
   enter(place: { key: string; limit: number }): boolean | Promise<boolean>
-  leave(key: string): void
-  reserve(request: ReserveRequest): Reserved | Promise<Reserved>
-  correct(correction: Correction): void
   affinity(entries: readonly AffinityEntry[]): void
   cool(circuit: OpenedCircuit): void
   keepTurn(turn: KeptTurn): void

@@ -41,17 +41,17 @@ export interface Remainder {
 }
 
 /** A request for units that are counted one reservation at a time. */
-export interface ReserveRequest {
+interface ReserveRequest {
   readonly key: string
   readonly limit: number
   readonly windowMs: number
   readonly units: number
 }
 /** The answer to a `ReserveRequest`: the limit's state, and where its units are counted. */
-export type Reserved = Quota & { readonly bucket: number }
+type Reserved = Quota & { readonly bucket: number }
 
 /** Units to add to a reservation of `bucket`; below 0, to take from it. */
-export interface Correction {
+interface Correction {
   readonly key: string
   readonly windowMs: number
   readonly bucket: number
