@@ -1,6 +1,7 @@
 /** Counts one request against its limits, from its begin to its end. */
 
 import type { Exchange } from '../../core/exchange.ts'
+import type { Operation } from '../../core/operation.ts'
 import type { Op, Ops } from '../../core/ops.ts'
 import type { Quota, Reservation, Services } from '../../core/ports.ts'
 import { MAX_OUTPUT_TOKENS, type Usage } from '../../core/usage.ts'
@@ -12,8 +13,6 @@ import { asRecord, headersOfAll, type RatePolicy, type Shown } from './headers.t
 import { described, type Limit } from './limit.ts'
 import type { LimitPlan } from './plan.ts'
 
-/** Reserved for an answer whose caller sets no limit. */
-const USUAL_OUTPUT_TOKENS = 4096
 const RETRY_MS = 1000
 const MINUTE_MS = windowKinds.rpm.windowMs
 /** Shorter windows give no alerts. */
@@ -246,10 +245,8 @@ export class PassedLimits {
     const { operation, prompt, request, endpoint } = this.#ex
     if (!operation || endpoint.counts) return ONE
     const input = prompt.usage.prompt ?? 0
-    const bound = operation.output?.((changed ?? request!) as Ops[Op])
-    if (!bound) return unitsOf(input, 0)
-    const most = (reference.kind === 'model' && reference.model.maxOutput) || MAX_OUTPUT_TOKENS
-    return unitsOf(input, bound.choices * Math.min(bound.limit ?? USUAL_OUTPUT_TOKENS, most))
+    const maxOutput = reference.kind === 'model' ? reference.model.maxOutput : undefined
+    return unitsOf(input, outputTokens(operation, (changed ?? request!) as Ops[Op], maxOutput))
   }
 }
 
@@ -266,6 +263,15 @@ export class PartTokens {
 }
 
 const usedUnits = ({ prompt = 0, completion = 0 }: Usage): Units => unitsOf(prompt, completion)
+
+/** Reserved for an answer whose caller sets no limit. */
+const USUAL_OUTPUT_TOKENS = 4096
+
+/** Estimates the tokens of an answer, at most those that its model can write; 0 where answers count none. */
+export function outputTokens({ output }: Operation, request: Ops[Op], maxOutput = MAX_OUTPUT_TOKENS): number {
+  const { choices = 0, limit = USUAL_OUTPUT_TOKENS } = output?.(request) ?? {}
+  return choices * Math.min(limit, maxOutput)
+}
 
 /** Canonical names first, then as they were named, then those of virtual models. */
 function namesOf(named: readonly NamedModel[]): readonly string[] {

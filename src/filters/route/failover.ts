@@ -6,8 +6,7 @@ import { labelsOf, seriesOf } from '../../core/offer.ts'
 import type { Op, Ops } from '../../core/ops.ts'
 import type { Services } from '../../core/ports.ts'
 import type { Reply } from '../../core/reply.ts'
-import type { Mapping, Target } from '../../core/translator.ts'
-import { MAX_OUTPUT_TOKENS } from '../../core/usage.ts'
+import type { Target } from '../../core/translator.ts'
 import { asError, type GatewayError } from '../../lib/error.ts'
 import { upTo } from '../../lib/up-to.ts'
 import { TokenBucket } from '../../limits/rate.ts'
@@ -24,7 +23,7 @@ import type { Settings } from '../../routing/settings.ts'
 import { TargetQueue } from '../../routing/target-queue.ts'
 import { type Selection, TargetSelector } from '../../routing/target-selector.ts'
 import { type Copies, copiesOf } from '../copies.ts'
-import { passedOf } from '../ratelimit/passed.ts'
+import { outputTokens, passedOf } from '../ratelimit/passed.ts'
 import { ExchangeQuery } from '../routing-query.ts'
 import { AnsweredAttempt, failedAttempt } from './attempts.ts'
 
@@ -150,7 +149,10 @@ export class Failover {
     let use: CredentialUse | undefined
     try {
       const { credential, mapping } = step.target
-      if (credential?.limits) use = await takeFrom(credential, tokensOf(ex, query, mapping), this.#services.counters)
+      if (credential?.limits) {
+        const tokens = query.promptTokens + outputTokens(ex.operation, ex.request!, mapping.maxOutput)
+        use = await takeFrom(credential, tokens, this.#services.counters)
+      }
       const reply = await next()
       if (use) this.#uses.set(ex, use)
       this.#health.answered(step, query)
@@ -196,14 +198,6 @@ export class Failover {
 
 /** A credential has reached a limit: 402 for what an organization's own key may spend. Another one may serve. */
 const isOfCredential = ({ status, code }: GatewayError): boolean => status === 402 || code === 'upstream_rate_limited'
-
-/** Reserved for an answer whose caller sets no limit. */
-const USUAL_OUTPUT_TOKENS = 4096
-/** Estimates the tokens of prompt and answer, at most those that the model can write. */
-function tokensOf({ operation, request }: Exchange, { promptTokens }: ExchangeQuery, { maxOutput }: Mapping): number {
-  const { choices = 0, limit = USUAL_OUTPUT_TOKENS } = operation.output?.(request!) ?? {}
-  return promptTokens + choices * Math.min(limit, maxOutput ?? MAX_OUTPUT_TOKENS)
-}
 
 /** Undefined where no virtual model changes the request, else the request for each target. */
 function changedRequests(planned: readonly PlannedModel[], { turns }: Selection, request: Ops[Op]): Plan['requestFor'] {
