@@ -407,7 +407,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   demo: 195,
   egress: 1195,
   endpoints: 2066,
-  filters: 6132,
+  filters: 6126,
   http: 2527,
   jobs: 1764,
   json: 989,

@@ -40,18 +40,12 @@ export const responses: FilterFactory<Infer<typeof options>> = {
   appliesTo: ({ codec }) => codec.stored !== undefined,
   create({ max_response: maxBytes, organization: bytes, session, max_chain: maxChain }, services) {
     const bounds: StoredBounds = { maxBytes, maxChain, share: { bytes, session, dropped: MAX_DISPLACED } }
-    const needs = {
-      responses: services.responses,
-      memory: services.memory,
-      log: services.log,
-      now: services.now,
-    }
     const opened = new WeakMap<Exchange, ExchangeResponses>()
     return {
       handle(ex, next) {
         const storeMs = ex.caller.policy?.keepsReplies === false ? undefined : ex.caller.principal?.responsesMs
         if (storeMs !== undefined) {
-          const stored = new ExchangeResponses(ex, ex.endpoint.codec.stored!, storeMs, bounds, needs)
+          const stored = new ExchangeResponses(ex, ex.endpoint.codec.stored!, storeMs, bounds, services)
           opened.set(ex, stored)
           ex.input.stored = stored
         }
