@@ -199,8 +199,8 @@ export class PrometheusMetrics implements Metrics {
   readonly #config = this.#gauge('gateway_config_info', 'The version of the configuration in force.', ['version'])
 
   constructor(options: { version: string; lag: Lag }) {
-    this.#level('gateway_requests_in_flight', 'Requests in flight.', () => this.#inFlight)
-    this.#level('gateway_requests_waiting', 'Requests waiting for a permit.', () => this.#waiting)
+    this.#level('gateway_requests_in_flight', 'Requests in flight.', 'sum', () => this.#inFlight)
+    this.#level('gateway_requests_waiting', 'Requests waiting for a permit.', 'sum', () => this.#waiting)
     new LagSummary(this.#registry, options.lag)
     this.#gauge('gateway_build_info', 'The version of the gateway.', ['version']).set({ version: options.version }, 1)
     for (const result of reloadResults) this.#reloads.of(result)
@@ -331,26 +331,13 @@ export class PrometheusMetrics implements Metrics {
 
   /** Connections of the public listener. */
   connections(read: () => number): void {
-    this.#level('gateway_connections', 'Open connections of the public listener.', read)
+    this.#level('gateway_connections', 'Open connections of the public listener.', 'sum', read)
   }
 
-  /** `read` resolves with USD; when it rejects, the previous value stays. */
+  /** `read` resolves with USD. */
   overdraft(read: () => Promise<number>): void {
-    const registers = [this.#registry]
     const help = 'Sum of negative prepaid balances, in USD: answers that cost more than their holds.'
-    new Gauge({
-      name: 'gateway_overdraft_usd',
-      help,
-      registers,
-      aggregator: 'first',
-      async collect() {
-        try {
-          this.set(await read())
-        } catch {
-          // The store reports its own health.
-        }
-      },
-    })
+    this.#level('gateway_overdraft_usd', help, 'first', read)
   }
 
   /** Every series, for the reference. */
@@ -383,16 +370,16 @@ export class PrometheusMetrics implements Metrics {
     return new Gauge({ name, help, labelNames, registers: [this.#registry], aggregator: 'first' })
   }
 
-  /** A gauge that is read when it is scraped. */
-  #level(name: string, help: string, read: () => number): void {
-    const registers = [this.#registry]
+  /** A gauge that is read when it is scraped; when that fails, its previous value stays. */
+  #level(name: string, help: string, aggregator: 'first' | 'sum', read: () => number | Promise<number>): void {
     new Gauge({
-      name,
-      help,
-      registers,
-      aggregator: 'sum',
-      collect() {
-        this.set(read())
+      ...{ name, help, aggregator, registers: [this.#registry] },
+      async collect() {
+        try {
+          this.set(await read())
+        } catch {
+          // The store reports its own health.
+        }
       },
     })
   }

@@ -16,7 +16,7 @@ export interface SpanFacts {
   readonly state: string | undefined
   readonly parent: SpanContext | undefined
   readonly start: number
-  /** Attributes as their writers returned them, the one of `first` before all others. */
+  /** Attributes as their writers returned them, `operation` before all others. */
   readonly attributes: string
 }
 
@@ -33,8 +33,8 @@ export const text =
   (key: string, before = ',') =>
   (value: string | undefined): string =>
     value === undefined ? '' : `${before}{"key":"${key}","value":{"stringValue":${JSON.stringify(value)}}}`
-/** Makes the writer of the attribute that comes first. */
-export const first = (key: string) => text(key, '')
+/** Writes the attribute that comes first. */
+export const operation = text('gen_ai.operation.name', '')
 /** Like `text`, for flags. */
 export const flag =
   (key: string) =>

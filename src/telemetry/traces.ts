@@ -8,7 +8,7 @@ import { labelsOf } from '../core/offer.ts'
 import type { TraceIds } from '../core/ports.ts'
 import type { GatewayError } from '../lib/error.ts'
 import { contentOf, errorTypeOf, operationOf, usdOf } from './genai.ts'
-import { first, flag, number, type SpanEnd, text, WrittenSpan } from './spans.ts'
+import { flag, number, operation, type SpanEnd, text, WrittenSpan } from './spans.ts'
 
 /** Clients write model names. */
 const MAX_NAME_CHARACTERS = 200
@@ -151,7 +151,6 @@ export class Traces {
 const nameOf = (ex: Exchange): string =>
   ex.target ? `${operationOf(ex)} ${labelsOf(ex.target.mapping).model}` : operationOf(ex)
 
-const operation = first('gen_ai.operation.name')
 const providerName = text('gen_ai.provider.name')
 const requestModel = text('gen_ai.request.model')
 const responseModel = text('gen_ai.response.model')
