@@ -71,7 +71,7 @@ export class ClientEvents {
   take(event: RealtimeEvent | undefined): Outcome {
     if (!event) {
       const message = `An event is a JSON object with a "type", of at most ${MAX_LEVELS} levels, ${CALL_BOUNDS.values} values and ${CALL_BOUNDS.names} names.`
-      return refused('invalid_json', message)
+      return { kind: 'error', code: 'invalid_json', message, param: null, of: null }
     }
     try {
       return this.#outcomeOf(event)
@@ -228,5 +228,3 @@ export function limited(event: Readonly<Json>, tokens: number): Readonly<Json> {
   const own = objectIn(event.response)
   return { ...event, response: { ...own, max_output_tokens: tokens } }
 }
-
-const refused = (code: string, message: string): Outcome => ({ kind: 'error', code, message, param: null, of: null })

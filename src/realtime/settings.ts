@@ -59,7 +59,7 @@ export const isFunctions = (tools: unknown): boolean =>
   listIn(tools).every(tool => isObject(tool) && tool.type === 'function')
 
 /** Reads the settings from the provider's first event of a session. */
-function settingsOf(session: Readonly<Json>, transcription: Mapping | undefined): Settings {
+function settingsOf(session: Readonly<Json>): Settings {
   const { input, output } = audioOf(session)
   const detection = input.turn_detection
   return {
@@ -68,8 +68,8 @@ function settingsOf(session: Readonly<Json>, transcription: Mapping | undefined)
     hasAudio: hasAudioOf(session) ?? true,
     inputRate: bytesPerSecond(input.format),
     outputRate: bytesPerSecond(output.format),
-    transcription,
-    transcriber: transcription,
+    transcription: undefined,
+    transcriber: undefined,
     transcriptionPrompt: 0,
   }
 }
@@ -81,7 +81,7 @@ export function firstUpdate(
   context: SettingsContext,
 ): { session: Json; settings: Settings } {
   const wanted = fixed ? structuredClone(fixed) : {}
-  const before = settingsOf(created, undefined)
+  const before = settingsOf(created)
   const { session, change } = changed({ ...wanted, type: context.transcribes ? 'transcription' : 'realtime' }, before, {
     ...context,
     hasInstructions: false,
