@@ -1,7 +1,6 @@
 /** Publishes facts to all nodes, and keeps some of them for nodes that start later. */
 import { guarded } from '../../lib/guarded.ts'
-import { PREFIX } from './keys.ts'
-import { atStart, CLOCK, type RedisClient, type RedisLink, Script } from './link.ts'
+import { atStart, CLOCK, PREFIX, type RedisClient, type RedisLink, Script } from './link.ts'
 
 /** Facts of a kind that are kept for nodes that start later; those that end first leave first. */
 const MAX_FACTS = 5000

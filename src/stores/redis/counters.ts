@@ -2,8 +2,7 @@
 import type { Counters, Quota, Reservation } from '../../core/ports.ts'
 import { MemoryCounters } from '../memory/counters.ts'
 import { BUCKETS } from '../memory/window.ts'
-import { keyOf } from './keys.ts'
-import { CLOCK, COMMAND_MS, type RedisLink, Script } from './link.ts'
+import { CLOCK, COMMAND_MS, keyOf, type RedisLink, Script } from './link.ts'
 import { RedisPlaces } from './places.ts'
 import type { Presence } from './presence.ts'
 

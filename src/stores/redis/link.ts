@@ -4,7 +4,6 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Cluster, Redis } from 'ioredis'
 import type { Log, Probe } from '../../core/ports.ts'
 import { Circuit } from '../memory/circuit.ts'
-import { PREFIX } from './keys.ts'
 
 /** A client of one server or of a cluster. */
 export type RedisClient = Redis | Cluster
@@ -233,4 +232,16 @@ async function evaluated(
 function afterwards(work: () => void, ms: number): () => void {
   const timer = setTimeout(work, ms).unref()
   return () => clearTimeout(timer)
+}
+
+/** Every key and channel begins with this. */
+export const PREFIX = 'gw'
+
+/**
+ * The key of a counter. Its hash tag is all but the last word, which is the organization: all counters of one stand in
+ * one slot of a cluster.
+ */
+export const keyOf = (kind: string, counter: string): string => {
+  const owner = counter.slice(0, Math.max(0, counter.lastIndexOf(' ')))
+  return `${PREFIX}:{${owner}}:${kind}:${counter}`
 }

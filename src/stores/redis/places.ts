@@ -1,6 +1,5 @@
 /** Places of limits on concurrency, shared by all nodes in Redis. */
-import { keyOf } from './keys.ts'
-import { CLOCK, type RedisLink, Script } from './link.ts'
+import { CLOCK, keyOf, type RedisLink, Script } from './link.ts'
 import type { Presence } from './presence.ts'
 
 /** A node that is silent for so long has ended: the places that it held are free. */

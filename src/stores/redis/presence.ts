@@ -1,6 +1,5 @@
 /** Counts living nodes: every serving process reports to Redis at intervals. */
-import { PREFIX } from './keys.ts'
-import { CLOCK, type RedisLink, Script } from './link.ts'
+import { CLOCK, PREFIX, type RedisLink, Script } from './link.ts'
 
 /** Interval of reports. */
 export const BEAT_MS = 2000

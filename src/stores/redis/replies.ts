@@ -1,7 +1,6 @@
 /** The response cache and kept turns, shared by all nodes in Redis. */
 import type { CachedReply, ReplyCache, TurnStore } from '../../core/ports.ts'
-import { PREFIX } from './keys.ts'
-import { CLOCK, type RedisLink, Script } from './link.ts'
+import { CLOCK, PREFIX, type RedisLink, Script } from './link.ts'
 
 /** Larger entries stay with their node. */
 const MAX_ENTRY_BYTES = 1024 * 1024
