@@ -21,13 +21,10 @@ export type ResealedRow = 'reencrypted' | 'unreadable' | undefined
 
 /** Counts the rows of a re-encryption. */
 export class ReencryptionTally {
-  readonly #kinds: Record<SealedKind, { reencrypted: number; unreadable: number }> = {
-    provider_keys: { reencrypted: 0, unreadable: 0 },
-    responses: { reencrypted: 0, unreadable: 0 },
-    realtime_secrets: { reencrypted: 0, unreadable: 0 },
-    jobs: { reencrypted: 0, unreadable: 0 },
-    contents: { reencrypted: 0, unreadable: 0 },
-  }
+  readonly #kinds = Object.fromEntries(SEALED_KINDS.map(kind => [kind, { reencrypted: 0, unreadable: 0 }])) as Record<
+    SealedKind,
+    { reencrypted: number; unreadable: number }
+  >
   readonly #unreadable: string[] = []
 
   add(kind: SealedKind, id: string, row: ResealedRow): void {

@@ -1,10 +1,9 @@
 /** Client secrets of realtime sessions. They are no changes of an operator's: no line of the audit log is theirs. */
 import type { RealtimeSecretStore } from '../../core/ports.ts'
-import { errors } from '../../lib/error.ts'
 import { MAX_SECRETS, newClientSecret, placeOfSession, SECRETS_FORGOTTEN, secretPrincipal } from '../rules/realtime.ts'
 import { openText, type SealingOptions, sealText } from '../sealing.ts'
 import type { SqlKeys } from './keys.ts'
-import { first, rejectingWith, type Sql } from './sql.ts'
+import { attempt, first, type Sql } from './sql.ts'
 
 interface SecretRow {
   readonly id: string
@@ -22,8 +21,6 @@ const DELETE_BEYOND = `
   DELETE FROM realtime_secrets WHERE hash IN (
     SELECT hash FROM realtime_secrets WHERE key_id = $1 ORDER BY expires_at DESC, rowid DESC
     LIMIT ${SECRETS_FORGOTTEN} OFFSET ${MAX_SECRETS - 1})`
-
-const attempt = rejectingWith(errors.storeUnavailable)
 
 /** Makes the `RealtimeSecretStore` over `realtime_secrets`, by the hash of a secret. */
 export const sqlRealtimeSecrets = (

@@ -1,13 +1,10 @@
 /** End-user sessions, which keys begin. They are no operator changes, and not part of the audit log. */
 import type { SessionStore } from '../../core/ports.ts'
-import { errors } from '../../lib/error.ts'
 import { shortId } from '../../lib/id.ts'
 import { MAX_SESSIONS, SESSIONS_FORGOTTEN } from '../rules/accounts.ts'
 import { newSecret } from '../secret.ts'
 import { changeLimit, forgetLimits } from './limits.ts'
-import { rejectingWith, type Sql } from './sql.ts'
-
-const attempt = rejectingWith(errors.storeUnavailable)
+import { attempt, type Sql } from './sql.ts'
 
 /** No request that counts against a limit of the session runs. */
 const IDLE = 'NOT EXISTS (SELECT 1 FROM budgets WHERE subject = keys.id AND held > 0)'

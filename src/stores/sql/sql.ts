@@ -90,3 +90,5 @@ export const rejectingWith =
 
 /** Rejects with `billing_unavailable`. */
 export const explained = rejectingWith(errors.billingUnavailable)
+/** Rejects with `store_unavailable`. */
+export const attempt = rejectingWith(errors.storeUnavailable)
