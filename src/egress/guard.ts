@@ -1,10 +1,11 @@
 /** Connects to addresses that a client gave: to public ones, whatever they are called and wherever names lead. */
+
+import { type LookupAddress, lookup as systemLookup } from 'node:dns'
 import { Resolver } from 'node:dns/promises'
-import { isIP, type Socket } from 'node:net'
+import { isIP, type Socket, type TcpNetConnectOpts } from 'node:net'
 import { isPublicHost, parseAddress } from '../core/address.ts'
 import type { Egress } from '../lib/egress.ts'
 import type { Connector } from './connector.ts'
-import type { NetLookup } from './names.ts'
 import { socketConnector } from './socket.ts'
 
 const DNS_TIMEOUT_MS = 2_000
@@ -99,5 +100,37 @@ export function nameServers(): Resolve {
     const addresses = answers.flatMap(answer => (answer.status === 'fulfilled' ? answer.value : []))
     if (addresses.length > 0) return addresses
     throw new Error('the name has no address')
+  }
+}
+
+/** The option `lookup` of `net.connect`. */
+type NetLookup = NonNullable<TcpNetConnectOpts['lookup']>
+type Found = (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void
+type Ask = (name: string, options: { all: true }, done: Found) => void
+
+/**
+ * A lookup for `net.connect`. Concurrent lookups of one name share one answer: the process has four threads for
+ * lookups, and connections to a provider whose name server hangs must not take them all.
+ */
+export function sharedLookup(ask: Ask = systemLookup): NetLookup {
+  const pending = new Map<string, Found[]>()
+  return (name, { all }, done) => {
+    const take: Found = (error, addresses) => {
+      const [first] = addresses
+      if (error || !first) done(error ?? new Error(`${name} has no address`), [])
+      else if (all) done(null, addresses)
+      else done(null, first.address, first.family)
+    }
+    const waiting = pending.get(name)
+    if (waiting) {
+      waiting.push(take)
+      return
+    }
+    const takers = [take]
+    pending.set(name, takers)
+    ask(name, { all: true }, (error, addresses) => {
+      pending.delete(name)
+      for (const each of takers) each(error, addresses ?? [])
+    })
   }
 }

@@ -6,11 +6,10 @@ import type { WireRequest } from '../core/wire.ts'
 import type { Fetcher } from '../egress/fetcher.ts'
 import { AddressNotAllowed, followRedirects, providerAddressError } from '../egress/redirects.ts'
 import { errors } from '../lib/error.ts'
-import { waitFor } from './auth/wait.ts'
 import { bodyOf } from './content.ts'
 import { decoded, isCoded, type PlainSource } from './encoding.ts'
 import type { RenewCredential } from './provider-call.ts'
-import { maskOfSent, sign } from './sign.ts'
+import { maskOfSent, sign, waitFor } from './sign.ts'
 import type { Transport } from './transport.ts'
 
 /** The `JobCaller` of jobs: `own` calls the provider's API, `at` gets an address that the provider has given. */

@@ -7,17 +7,16 @@ import type { Credential } from '../core/provider-settings.ts'
 import type { Target } from '../core/translator.ts'
 import type { RequestPart } from '../core/wire.ts'
 import type { GatewayError } from '../lib/error.ts'
+import { namedWaitMs } from '../lib/named-wait.ts'
 import type { Mask } from '../secrets/mask.ts'
 import { MAX_ERROR_BYTES, upstreamErrorOf } from '../wire/upstream-error.ts'
 import type { AnswerLease } from './answer-memory.ts'
 import { type AnsweredRequest, isCancellable } from './answer-reading.ts'
 import type { SignedRequest } from './auth/strategy.ts'
-import { waitFor } from './auth/wait.ts'
 import { bodyOf } from './content.ts'
 import { decoded, type PlainSource } from './encoding.ts'
 import { maskedError } from './masking.ts'
-import { retryAfterMs } from './retry-after.ts'
-import { maskOfSent, sign } from './sign.ts'
+import { maskOfSent, sign, waitFor } from './sign.ts'
 import type { Transport } from './transport.ts'
 import type { UpstreamRequest } from './upstream-request.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
@@ -165,4 +164,22 @@ export async function readErrorBody(source: PlainSource, into: Buffer[]): Promis
   } finally {
     source.free?.()
   }
+}
+
+const MAX_RETRY_AFTER_MS = 24 * 60 * 60 * 1000
+
+/**
+ * The wait that a provider's error names (docs/contributing/edge-cases.md#errors E8): milliseconds from `retry-after-ms`,
+ * `retry-after` (seconds or HTTP date) or the message; undefined for none.
+ */
+export function retryAfterMs(header: (name: string) => string | undefined, message: string): number | undefined {
+  const candidates = [Number(header('retry-after-ms') ?? Number.NaN), seconds(header('retry-after'))]
+  const wait = candidates.find(ms => Number.isFinite(ms) && ms > 0)
+  return wait === undefined ? namedWaitMs(message) : Math.min(Math.ceil(wait), MAX_RETRY_AFTER_MS)
+}
+
+function seconds(value: string | undefined): number {
+  if (value === undefined) return Number.NaN
+  const plain = Number(value) * 1000
+  return Number.isNaN(plain) ? Date.parse(value) - Date.now() : plain
 }

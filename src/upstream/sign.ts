@@ -1,9 +1,13 @@
 /** How the gateway shows its credential to a provider: one named strategy per `auth.scheme`. */
+
+import type { Cancellation } from '../core/cancel.ts'
 import type { Auth, Credential } from '../core/provider-settings.ts'
 import type { Provider, Target } from '../core/translator.ts'
 import type { WireRequest } from '../core/wire.ts'
 import type { Egress } from '../lib/egress.ts'
+import { errors, type GatewayError } from '../lib/error.ts'
 import { perObject } from '../lib/per-object.ts'
+import { timerMs } from '../lib/timer.ts'
 import { maskOf } from '../secrets/known.ts'
 import type { Mask } from '../secrets/mask.ts'
 import { findAwsKeys } from './auth/aws-default.ts'
@@ -104,4 +108,28 @@ function applied(
     ...args: [SignedRequest, Auth, Credential, Clock, Egress | undefined]
   ) => SignedRequest | Promise<SignedRequest>
   return apply(out, auth, credential, clock, egress)
+}
+
+/**
+ * Waits for what several requests share, as a token is: one of them may be over before it comes. Rejects when the exchange
+ * ends earlier, or after `ms` milliseconds.
+ */
+export function waitFor<T>(promise: Promise<T>, ms: number, signal: Cancellation): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const settle = () => {
+      clearTimeout(timer)
+      signal.ignore(abort)
+    }
+    const fail = (error: GatewayError) => {
+      settle()
+      reject(error)
+    }
+    const timer = setTimeout(() => fail(errors.upstreamTimeout('total time')), timerMs(Math.max(1, ms)))
+    const abort = () => fail(signal.reason ?? errors.aborted())
+    promise.then(value => {
+      settle()
+      resolve(value)
+    }, fail)
+    signal.listen(abort)
+  })
 }

@@ -7,7 +7,7 @@ import { EventStreamFraming } from '../../src/upstream/framing/eventstream.ts'
 import { framingFor } from '../../src/upstream/framing/index.ts'
 import { JsonFraming } from '../../src/upstream/framing/json.ts'
 import { SseFraming } from '../../src/upstream/framing/sse.ts'
-import { retryAfterMs } from '../../src/upstream/retry-after.ts'
+import { retryAfterMs } from '../../src/upstream/provider-call.ts'
 import { thrown } from '../core/kit.ts'
 import { cpuMs, leastOf } from '../helpers/cpu.ts'
 

@@ -7,7 +7,7 @@ import { serviceAccount } from '../../secrets/credential.ts'
 import type { Grant } from './access-token.ts'
 import { type CredentialSources, missing } from './credential-sources.ts'
 import { fieldsOf, formRequest, grantIn } from './endpoint.ts'
-import { requestToken } from './service-account.ts'
+import { requestToken } from './gcp-oauth.ts'
 
 const TOKEN_URI = 'https://oauth2.googleapis.com/token'
 const DEADLINE_MS = 10_000
