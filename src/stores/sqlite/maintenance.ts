@@ -5,7 +5,7 @@ import { StoreError } from '../../core/ports.ts'
 import type { Maintenance, SchemaState } from '../maintenance.ts'
 import { makeFolder } from '../make-folder.ts'
 import { Database, type Sqlite } from './driver.ts'
-import { type Instance, isAlive } from './instance.ts'
+import { type Instance, isAlive } from './instances.ts'
 import { migrations } from './migrations.ts'
 import { checkOwner, openDatabase, schemaVersion } from './open.ts'
 

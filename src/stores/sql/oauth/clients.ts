@@ -20,7 +20,7 @@ import {
 import type { AuditedTransaction, Change } from '../audit.ts'
 import type { SqlKeys } from '../keys.ts'
 import { first, numberOf, pageOf, type Sql } from '../sql.ts'
-import { endGrant } from './ends.ts'
+import { endGrant } from './records.ts'
 
 interface ClientRow {
   id: string

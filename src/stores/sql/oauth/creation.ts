@@ -6,9 +6,8 @@ import { newSecret } from '../../secret.ts'
 import { type Change, Undone } from '../audit.ts'
 import type { SqlKeys } from '../keys.ts'
 import { ALL, first } from '../sql.ts'
-import { endGrant } from './ends.ts'
 import { takeLoginCode } from './login-codes.ts'
-import { findGrant } from './records.ts'
+import { endGrant, findGrant } from './records.ts'
 import { issueTokens } from './tokens.ts'
 
 interface GrantFacts {

@@ -1,8 +1,8 @@
-/** Grants in force, as the operator and the audit log see them. */
-import type { GrantRecord, OAuthGrantStore } from '../../../core/ports.ts'
+/** Grants in force, as the operator and the audit log see them, and their ends. */
+import type { Actor, GrantRecord, OAuthGrantStore } from '../../../core/ports.ts'
 import { grantRecord, scopesOf } from '../../rules/oauth.ts'
-import type { AuditedTransaction } from '../audit.ts'
-import { first, numberOf, pageOf, type Sql } from '../sql.ts'
+import type { AuditedTransaction, Change } from '../audit.ts'
+import { type Flag, first, numberOf, pageOf, type Sql } from '../sql.ts'
 
 interface GrantRow {
   id: string
@@ -67,3 +67,20 @@ const recordOf = (row: GrantRow): GrantRecord =>
     createdAt: Number(row.created_at),
     usedAt: numberOf(row.used_at),
   })
+
+const END = 'UPDATE oauth_grants SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL RETURNING key_id, made_key'
+const REVOKE_KEY = 'UPDATE keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL'
+
+/**
+ * Ends a grant that is in force. It is kept, with `revoked_at`, until it is swept. Without an actor the audit log gets
+ * no line.
+ */
+export async function endGrant({ sql, note, now }: Change, id: string, actor?: Actor): Promise<void> {
+  const found = await findGrant(sql, id)
+  const ended = await first<{ key_id: string; made_key: Flag }>(sql, END, [id, now()])
+  if (!found || !ended) return
+  if (ended.made_key) await sql.query(REVOKE_KEY, [ended.key_id, now()])
+  if (actor === undefined) return
+  const line = { actor, action: 'oauth.revoke', organization: found.organization, subject: id }
+  await note({ ...line, was: found.record, became: null })
+}

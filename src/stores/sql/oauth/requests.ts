@@ -4,7 +4,7 @@ import { actorOf, narrowed, presented, scopesOf } from '../../rules/oauth.ts'
 import type { Change } from '../audit.ts'
 import type { SqlKeys } from '../keys.ts'
 import { first, numberOf } from '../sql.ts'
-import { endGrant } from './ends.ts'
+import { endGrant } from './records.ts'
 import { issueTokens, takeToken } from './tokens.ts'
 
 interface PresentedRow {
