@@ -1,6 +1,6 @@
 /** Metric families over prom-client that are cheap to update on the path of a request. */
 import { type Aggregator, Counter, Histogram, type HistogramConfiguration, type Registry, Summary } from 'prom-client'
-import type { Lag } from './lag.ts'
+import type { Lag } from './load.ts'
 
 const LAG = 'gateway_event_loop_lag_seconds'
 

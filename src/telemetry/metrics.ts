@@ -2,7 +2,7 @@
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { HealingSkipped, JobCounts, Metrics } from '../core/ports.ts'
 import { counter, histogram, LagSummary } from './families.ts'
-import type { Lag } from './lag.ts'
+import type { Lag } from './load.ts'
 import type { MetricFamily } from './merge.ts'
 
 /** The gateway's own time starts at 50 µs, what it adds to a request that it only passes on. */

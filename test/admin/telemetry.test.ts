@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import t, { type Test } from 'tap'
 import { parseExposition } from '../../src/cli/operation.ts'
 import { GatewayError } from '../../src/lib/error.ts'
-import { Lag } from '../../src/telemetry/lag.ts'
+import { Lag } from '../../src/telemetry/load.ts'
 import { createLog, logLevel, type logLevels } from '../../src/telemetry/log.ts'
 import { PrometheusMetrics } from '../../src/telemetry/metrics.ts'
 

@@ -7,7 +7,7 @@ import t from 'tap'
 import { parse } from 'yaml'
 import { reportHealth } from '../../src/app/health-metrics.ts'
 import type { ProviderHealth, ProviderState } from '../../src/core/ports.ts'
-import { Lag } from '../../src/telemetry/lag.ts'
+import { Lag } from '../../src/telemetry/load.ts'
 import { PrometheusMetrics } from '../../src/telemetry/metrics.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { ConfigError } from '../../src/config/error.ts'
 import { errors, GatewayError } from '../../src/lib/error.ts'
-import { Lag } from '../../src/telemetry/lag.ts'
+import { Lag } from '../../src/telemetry/load.ts'
 import { countersOf, exposition, type MetricFamily, merge } from '../../src/telemetry/merge.ts'
 import { PrometheusMetrics } from '../../src/telemetry/metrics.ts'
 import { type Calls, Channel, type IpcPort } from '../../src/workers/channel.ts'

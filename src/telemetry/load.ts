@@ -1,5 +1,6 @@
-/** Delay of the event loop: a smoothed value for admission, a distribution for metrics. */
+/** Load of the process: delay of the event loop, smoothed for admission and as a distribution for metrics, and its heap. */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { getHeapStatistics } from 'node:v8'
 
 const TICK_MS = 100
 const RESOLUTION_MS = 20
@@ -100,3 +101,31 @@ export class Lag {
 }
 
 const lateness = (nanoseconds: number): number => Math.max(0, nanoseconds / 1e9 - RESOLUTION_MS / 1000)
+
+const SAMPLE_MS = 250
+
+/** Samples the used share of the heap limit four times a second; a sample costs microseconds. */
+export class Memory {
+  readonly #timer: NodeJS.Timeout
+  #share = 0
+
+  constructor() {
+    this.#timer = setInterval(() => this.#sample(), SAMPLE_MS)
+    this.#timer.unref()
+    this.#sample()
+  }
+
+  /** From 0 to 1. Uncollected garbage counts as used; near the limit there is little of it. */
+  get share(): number {
+    return this.#share
+  }
+
+  close(): void {
+    clearInterval(this.#timer)
+  }
+
+  #sample(): void {
+    const { used_heap_size, heap_size_limit } = getHeapStatistics()
+    this.#share = used_heap_size / heap_size_limit
+  }
+}
