@@ -408,7 +408,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   egress: 1193,
   endpoints: 2066,
   filters: 6126,
-  http: 2527,
+  http: 2525,
   jobs: 1764,
   json: 989,
   lib: 1471,
