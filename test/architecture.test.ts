@@ -422,7 +422,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   policy: 686,
   realtime: 2262,
   references: 648,
-  routing: 3102,
+  routing: 3099,
   secrets: 461,
   stores: 16_933,
   telemetry: 1_541,

@@ -62,30 +62,12 @@ export function requestedBy({ catalog, principal, request }: Named): Requested {
 /** Changes nothing, and depends on nothing else. Throws the 4xx that says why no target can serve the request. */
 export function plan(query: RoutingQuery, options: PlanOptions, requested = requestedBy(query)): RoutePlan {
   const { request, operation } = query
-  const { reference } = requested
-  const named = reference.kind === 'model' ? reference.provider : undefined
-  const provider = options.unpinned ? undefined : named
-  if (named && request.routing && request.routing !== 'auto') {
+  const { reference, requestedModel, requestedId, requestedProvider } = requested
+  if (reference.kind === 'model' && reference.provider && request.routing && request.routing !== 'auto') {
     throw errors.combination('routing cannot be combined with a provider-prefixed model.', 'routing')
   }
-
   const op = operation.name
-  const today = Math.floor(query.at / DAY_MS)
-  const isListed = reference.kind === 'auto' && operation.autoOption !== undefined
-  const candidates = isListed ? [firstAble(query, options)] : models(query, reference, options)
-  const free = reference.kind === 'auto' && request.free_models_only
-  let offered: Mapping[] = []
-  for (const model of candidates) {
-    for (const mapping of offers(model, op, today)) {
-      if ((!provider || mapping.provider === provider) && (!free || isFree(mapping))) offered.push(mapping)
-    }
-  }
-  if (offered.some(mapping => !admits(mapping.provider, query.principal))) {
-    offered = offered.filter(mapping => admits(mapping.provider, query.principal))
-    if (offered.length === 0) throw errors.modelNotFound(request.model)
-  }
-  if (offered.length === 0) throw unserved(query.snapshot, request.model, reference, op, dateOf(today))
-
+  const offered = offeredTo(query, reference, options)
   const wished = preferred(query, offered)
   const allowed = permitted(query, wished, request.model)
   const reachable = (mapping: Mapping) =>
@@ -105,13 +87,28 @@ export function plan(query: RoutingQuery, options: PlanOptions, requested = requ
   }
   const payable = live.filter(isPayable)
   if (payable.length === 0) throw errors.unpriced(live[0]!.mapping.model.id, live[0]!.provider.id)
-  return {
-    reference,
-    requestedModel: requested.requestedModel,
-    requestedId: requested.requestedId,
-    requestedProvider: requested.requestedProvider,
-    targets: payable,
+  return { reference, requestedModel, requestedId, requestedProvider, targets: payable }
+}
+
+/** The offers of what the model string names, to this caller. Throws the 4xx that says why there are none. */
+function offeredTo(query: RoutingQuery, reference: ModelReference, options: PlanOptions): readonly Mapping[] {
+  const { request, operation, principal } = query
+  const isAuto = reference.kind === 'auto'
+  const provider = isAuto || options.unpinned ? undefined : reference.provider
+  const isFreeOnly = isAuto && request.free_models_only
+  const isListed = isAuto && operation.autoOption !== undefined
+  const today = Math.floor(query.at / DAY_MS)
+  const offered: Mapping[] = []
+  for (const model of isListed ? [firstAble(query, options)] : models(query, reference, options)) {
+    for (const mapping of offers(model, operation.name, today)) {
+      if ((!provider || mapping.provider === provider) && (!isFreeOnly || isFree(mapping))) offered.push(mapping)
+    }
   }
+  if (offered.length === 0) throw unserved(query.snapshot, request.model, reference, operation.name, dateOf(today))
+  if (offered.every(mapping => admits(mapping.provider, principal))) return offered
+  const admitted = offered.filter(mapping => admits(mapping.provider, principal))
+  if (admitted.length === 0) throw errors.modelNotFound(request.model)
+  return admitted
 }
 
 /** Why none of the offers can be called; `narrowed` where the request excludes others. */
