@@ -4,6 +4,7 @@ import { Cancellation } from '../core/cancel.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/reply.ts'
+import type { Target } from '../core/translator.ts'
 import type { RequestPart } from '../core/wire.ts'
 import { Fetcher } from '../egress/fetcher.ts'
 import { undelivered } from '../json/answer-bounds.ts'
@@ -136,55 +137,54 @@ export function dispatch(
     }
   }
 
+  /** The answer to several requests that stand for one. */
+  const inParts = (ex: Exchange, target: Target, parts: readonly RequestPart[]): Promise<Reply> => {
+    const leases: AnswerLease[] = []
+    const bodies = new BodyMemory(() => budget.lease(ex.caller.tenant))
+    const sendPart = async (part: RequestPart, signal: Cancellation, receipt: PartReceipt) => {
+      const { request, input, characters } = part
+      const call: ProviderCall = {
+        ex,
+        target,
+        request,
+        input,
+        signal,
+        receipt,
+        isWhole: true,
+        leases,
+        billed: undefined,
+      }
+      try {
+        const opened = await bodies.during(characters, () => open(call))
+        const events = await followed(call, opened)
+        opened.lease.keep(KEPT_SHARE)
+        return events
+      } catch (thrown) {
+        const error = asError(thrown)
+        if (error.billed) return [...(call.billed ?? []), { type: 'error', error } satisfies Event]
+        throw thrown
+      }
+    }
+    const charge = ex.answeredInPart.bind(ex)
+    const usageOf = partUsage.bind(undefined, ex)
+    return held(ex, leases, fannedOut(parts, ex.outbound.fanOut!, ex.signal, { send: sendPart, charge, usageOf }))
+  }
+
   return async ex => {
     const target = ex.target!
     ex.timings.sent = performance.now()
     ex.outbound.atProvider = false
-    const { signal } = ex
     const { parts } = ex.outbound
-    if (parts) {
-      const leases: AnswerLease[] = []
-      const bodies = new BodyMemory(() => budget.lease(ex.caller.tenant))
-      const sendPart = async (
-        { request, input, characters }: RequestPart,
-        signal: Cancellation,
-        receipt: PartReceipt,
-      ) => {
-        const call: ProviderCall = {
-          ex,
-          target,
-          request,
-          input,
-          signal,
-          receipt,
-          isWhole: true,
-          leases,
-          billed: undefined,
-        }
-        try {
-          const opened = await bodies.during(characters, () => open(call))
-          const events = await followed(call, opened)
-          opened.lease.keep(KEPT_SHARE)
-          return events
-        } catch (thrown) {
-          const error = asError(thrown)
-          if (error.billed) return [...(call.billed ?? []), { type: 'error', error } satisfies Event]
-          throw thrown
-        }
-      }
-      const charge = ex.answeredInPart.bind(ex)
-      const usageOf = partUsage.bind(undefined, ex)
-      return held(ex, leases, fannedOut(parts, ex.outbound.fanOut!, signal, { send: sendPart, charge, usageOf }))
-    }
+    if (parts) return inParts(ex, target, parts)
     const isJob = ex.operation.job !== undefined
     // A job that has begun at a provider continues, with or without its caller.
-    const own = isJob ? new Cancellation() : signal
+    const signal = isJob ? new Cancellation() : ex.signal
     const call: ProviderCall = {
       ex,
       target,
       request: ex.outbound.request!,
       input: ex.request!,
-      signal: own,
+      signal,
       receipt: ex.outbound,
       isWhole: !ex.streaming,
       leases: undefined,
