@@ -407,7 +407,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   demo: 195,
   egress: 1193,
   endpoints: 2066,
-  filters: 6126,
+  filters: 6131,
   http: 2525,
   jobs: 1764,
   json: 989,

@@ -67,12 +67,7 @@ const namedBy: Readonly<Record<keyof Match, string | undefined>> = {
 /** Compiles a rule. Its counters go on across reloads for as long as `match` and `by` stay the same. */
 export function compileRule(written: Written): LimitRule {
   const { match = {}, by: given, ...limits } = written
-  const named = (Object.keys(match) as (keyof Match)[]).flatMap(part =>
-    match[part] === undefined ? [] : (namedBy[part] ?? []),
-  )
-  const tagged = match.tags === undefined ? [] : listOf(match.tags).map(tag => `tag:${tag.split('=', 1)[0]}`)
-  const all = [...named, ...new Set(tagged)]
-  const kinds = given === undefined ? (all.length > 0 ? all : ['org']) : listOf(given)
+  const kinds = given === undefined ? kindsNamedBy(match) : listOf(given)
   const id = JSON.stringify([match, kinds])
   const [orgs, projects, keys, members] = [match.orgs, match.projects, match.keys, match.members].map(matcher)
   const [endpoints, models] = [match.endpoint, match.model].map(matcher)
@@ -97,6 +92,16 @@ export function compileRule(written: Written): LimitRule {
       return subject ? limitsOf(limits as RateLimits, subject) : []
     },
   }
+}
+
+/** Kinds of subjects that a rule counts apart which does not say it: those that it names, else organizations. */
+function kindsNamedBy(match: Match): readonly string[] {
+  const named = (Object.keys(match) as (keyof Match)[]).flatMap(part =>
+    match[part] === undefined ? [] : (namedBy[part] ?? []),
+  )
+  const tagged = match.tags === undefined ? [] : listOf(match.tags).map(tag => `tag:${tag.split('=', 1)[0]}`)
+  const all = [...named, ...new Set(tagged)]
+  return all.length > 0 ? all : ['org']
 }
 
 /** Id and label of each kind of subject that a request has. */
