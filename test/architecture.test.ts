@@ -420,7 +420,7 @@ const lineBudgets: Readonly<Record<string, number>> = {
   openapi: 2491,
   operations: 4022,
   policy: 686,
-  realtime: 2262,
+  realtime: 2270,
   references: 648,
   routing: 3099,
   secrets: 461,

@@ -114,33 +114,9 @@ export function changed(
   if (wanted.model !== undefined) session.model = context.target.mapping.externalId
   // OpenAI's agents ask for traces by default: they get none, as `session.updated` says.
   if (wanted.tracing != null) session.tracing = null
+  const change: Change = {}
   const { input, output } = audioOf(wanted)
-  const audio: { input: Json; output: Json } = { input: { ...input }, output: { ...output } }
-  const change: { -readonly [Name in keyof Settings]?: Settings[Name] } = {}
-  const { turn_detection: detection, transcription: transcriptionWanted } = input
-  if (detection === null) change.createsResponses = false
-  else if (isObject(detection)) {
-    if (detection.idle_timeout_ms != null) {
-      const path = 'session.audio.input.turn_detection.idle_timeout_ms'
-      throw new EventError('unsupported_parameter', 'Answers to silence are not supported: leave it out.', path)
-    }
-    change.createsResponses = detection.create_response !== false
-    audio.input.turn_detection = withoutAnswers(detection, context)
-  }
-  if (transcriptionWanted === null) change.transcription = undefined
-  else if (isObject(transcriptionWanted)) {
-    change.transcription = transcriptionOf(transcriptionWanted, before.transcriber, context)
-    change.transcriber = change.transcription
-    const { prompt } = transcriptionWanted
-    if (prompt !== undefined)
-      change.transcriptionPrompt = typeof prompt === 'string' ? estimateTokens(textSize(prompt)) : 0
-    audio.input.transcription = { ...transcriptionWanted, model: change.transcription.externalId }
-  }
-  const { voice } = output
-  const { voices } = context.target.mapping
-  if (typeof voice === 'string' && voices) {
-    audio.output.voice = voices[voice] ?? (Object.hasOwn(voices, '*') ? voice : noVoice(voice))
-  }
+  const audio = { input: changedInput(input, before, context, change), output: changedOutput(output, context) }
   if (isObject(wanted.audio)) {
     session.audio = {
       ...wanted.audio,
@@ -156,6 +132,41 @@ export function changed(
   return { session, change }
 }
 
+type Change = { -readonly [Name in keyof Settings]?: Settings[Name] }
+
+/** The client's audio as its provider gets it. Adds to `change` what it says of answers and of transcripts. */
+function changedInput(wanted: Readonly<Json>, before: Settings, context: SettingsContext, change: Change): Json {
+  const input: Json = { ...wanted }
+  const { turn_detection: detection, transcription } = wanted
+  if (detection === null) change.createsResponses = false
+  else if (isObject(detection)) {
+    if (detection.idle_timeout_ms != null) {
+      const path = 'session.audio.input.turn_detection.idle_timeout_ms'
+      throw new EventError('unsupported_parameter', 'Answers to silence are not supported: leave it out.', path)
+    }
+    change.createsResponses = detection.create_response !== false
+    input.turn_detection = withoutAnswers(detection, context)
+  }
+  if (transcription === null) change.transcription = undefined
+  else if (isObject(transcription)) {
+    const { prompt } = transcription
+    change.transcription = transcriptionOf(transcription, before.transcriber, context)
+    change.transcriber = change.transcription
+    if (prompt !== undefined)
+      change.transcriptionPrompt = typeof prompt === 'string' ? estimateTokens(textSize(prompt)) : 0
+    input.transcription = { ...transcription, model: change.transcription.externalId }
+  }
+  return input
+}
+
+/** The audio of answers, with the voice as its provider calls it. */
+function changedOutput(wanted: Readonly<Json>, { target }: SettingsContext): Json {
+  const { voice } = wanted
+  const { voices } = target.mapping
+  if (typeof voice !== 'string' || !voices) return wanted
+  return { ...wanted, voice: voices[voice] ?? (Object.hasOwn(voices, '*') ? voice : noVoice(voice)) }
+}
+
 /** Throws an EventError for settings, of a session or of one response, that a client may not choose. */
 export function checkSettings(wanted: Readonly<Json>, context: SettingsContext, at: string): void {
   const { target, form, hasInstructions } = context
@@ -168,11 +179,8 @@ export function checkSettings(wanted: Readonly<Json>, context: SettingsContext, 
     }
   }
   if (wanted.model !== undefined && wanted.model !== context.requested && !isNameOf(wanted.model, mapping)) {
-    throw new EventError(
-      'model_locked',
-      `The model of the session is "${mapping.model.id}", and stays that.`,
-      `${at}.model`,
-    )
+    const message = `The model of the session is "${mapping.model.id}", and stays that.`
+    throw new EventError('model_locked', message, `${at}.model`)
   }
   if (hasInstructions && wanted.instructions !== undefined) {
     const message = 'The client secret has set the instructions: they cannot be changed.'
