@@ -31,10 +31,12 @@ export function replacedLimitOf({ outbound, request, endpoint, target }: Exchang
   return raised ?? outbound.limit?.tokens ?? (asked !== undefined && own !== undefined && asked > own ? own : undefined)
 }
 
-/** The `usage` object. Call it after the last event. */
+/** The cost in USD; null while the price is unknown. Call it after the last event, as all that follows. */
+export const usdOf = ({ meter: { cost } }: Exchange): number | null => cost && toNumber(cost.total)
+
+/** The `usage` object. */
 export function usageOf(ex: Exchange): object {
   const { usage } = ex
-  const { cost } = ex.meter
   const prompt = usage.prompt ?? 0
   const completion = usage.completion ?? 0
   const reasoning = usage.internal_reasoning ?? 0
@@ -49,8 +51,8 @@ export function usageOf(ex: Exchange): object {
       image_tokens: some(usage.image_output),
       audio_tokens: some(usage.output_audio),
     },
-    cost: cost && toNumber(cost.total),
-    cost_details: costDetails(cost, ex),
+    cost: usdOf(ex),
+    cost_details: costDetails(ex.meter.cost, ex),
     info: usageInfo(ex),
   }
 }

@@ -1,14 +1,11 @@
 /** Writes images answers: whole, and as typed events (docs/contract.md#images). */
-import type { Encoder } from '../core/codec.ts'
 import type { Event, ImageDescription } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { toNumber } from '../core/money.ts'
 import type { GatewayError } from '../lib/error.ts'
 import { IMAGE_HEAD_BYTES, imageType } from '../media/type.ts'
 import type { Base64Slice, GeneratedImage, GeneratedImages } from '../operations/images/request.ts'
-import { costDetails } from './accounting.ts'
-import { EVENT_STREAM, failureEvent } from './event-stream.ts'
-import { type Result, targetHeaders } from './whole.ts'
+import { costDetails, usdOf } from './accounting.ts'
+import { type Result, TypedEncoder } from './whole.ts'
 
 /** Consecutive pieces of an answer: large images are inserted without copies. */
 class Pieces {
@@ -49,19 +46,13 @@ export function wholeImages({ value }: Result, ex: Exchange): readonly Buffer[] 
 }
 
 /** Typed events `<prefix>.partial_image` and `<prefix>.completed`, the last one with usage. */
-export class StreamedImages implements Encoder {
-  readonly contentType = EVENT_STREAM
-  readonly #ex: Exchange
+export class StreamedImages extends TypedEncoder {
   readonly #prefix: 'image_generation' | 'image_edit'
   #answer: GeneratedImages | undefined
 
   constructor(ex: Exchange, prefix: 'image_generation' | 'image_edit') {
-    this.#ex = ex
+    super(ex)
     this.#prefix = prefix
-  }
-
-  headers(): readonly string[] {
-    return targetHeaders(this.#ex)
   }
 
   write(batch: readonly Event[]): Buffer | undefined {
@@ -77,20 +68,20 @@ export class StreamedImages implements Encoder {
   }
 
   end(): Buffer {
-    this.#ex.meter.complete(false)
+    this.ex.meter.complete(false)
     const answer = this.#answer!
     const { created = now(), images } = answer
     const out = new Pieces()
     for (const [index, image] of images.entries()) {
-      const usage = index === images.length - 1 ? { usage: usageOf(this.#ex) } : {}
+      const usage = index === images.length - 1 ? { usage: usageOf(this.ex) } : {}
       this.#event(out, 'completed', image, answer, { created_at: created }, usage)
     }
     return Buffer.concat(out.end())
   }
 
-  fail(error: GatewayError): string {
-    this.#ex.meter.complete(true)
-    return failureEvent(error)
+  override fail(error: GatewayError): string {
+    this.ex.meter.complete(true)
+    return super.fail(error)
   }
 
   #event(
@@ -121,7 +112,6 @@ const HEAD_CHARACTERS = (IMAGE_HEAD_BYTES / 3) * 4
 
 /** Unreported counts are 0. */
 function usageOf(ex: Exchange): object {
-  const { cost } = ex.meter
   const { prompt = 0, image_input = 0, completion = 0, image_output = completion } = ex.estimated ? {} : ex.usage
   return {
     input_tokens: prompt,
@@ -129,7 +119,7 @@ function usageOf(ex: Exchange): object {
     output_tokens: completion,
     output_tokens_details: { image_tokens: image_output, text_tokens: Math.max(0, completion - image_output) },
     total_tokens: prompt + completion,
-    cost: cost && toNumber(cost.total),
-    cost_details: costDetails(cost, ex),
+    cost: usdOf(ex),
+    cost_details: costDetails(ex.meter.cost, ex),
   }
 }

@@ -1,10 +1,9 @@
 /** Client wire of `POST /v1/rerank`, for clients of Cohere, Jina and Voyage (docs/contract.md#rerank). */
 import type { Codec } from '../core/codec.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { toNumber } from '../core/money.ts'
 import { errors } from '../lib/error.ts'
 import { type RerankBody, type RerankRequest, type RerankResult, rerankBody } from '../operations/rerank/request.ts'
-import { answerModelOf } from './accounting.ts'
+import { answerModelOf, usdOf } from './accounting.ts'
 import { checkedBy, validator } from './validate.ts'
 import { WholeEncoder } from './whole.ts'
 
@@ -48,7 +47,6 @@ function written({ results }: RerankResult, ex: Exchange): object {
       document: return_documents ? { text: documents[index] } : undefined,
     }))
   const { usage } = ex
-  const { cost } = ex.meter
   const tokens = usage.prompt || undefined
   return {
     id: ex.id,
@@ -59,6 +57,6 @@ function written({ results }: RerankResult, ex: Exchange): object {
       api_version: { version: '1' },
       billed_units: { input_tokens: tokens, total_tokens: tokens, search_units: usage.request },
     },
-    usage: { prompt_tokens: tokens, total_tokens: tokens, cost: cost && toNumber(cost.total) },
+    usage: { prompt_tokens: tokens, total_tokens: tokens, cost: usdOf(ex) },
   }
 }

@@ -1,18 +1,18 @@
 /** Client wire of `POST /v1/audio/speech` (docs/contract.md#speech): bytes as they come, or typed events. */
 
-import type { Codec, Encoder } from '../core/codec.ts'
+import type { Codec } from '../core/codec.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { toNumber } from '../core/money.ts'
 import { CHARACTERS } from '../core/usage.ts'
 import { codePoints } from '../lib/code-points.ts'
-import { errors, type GatewayError } from '../lib/error.ts'
+import { errors } from '../lib/error.ts'
 import { type SpeechBody, type SpeechRequest, speechBody } from '../operations/speech/request.ts'
 import { isPathSegment } from '../wire/wire.ts'
+import { usdOf } from './accounting.ts'
 import { BytesEncoder } from './bytes-encoder.ts'
-import { EVENT_STREAM, failureEvent, typedEvent, typedHeartbeat } from './event-stream.ts'
+import { typedEvent, typedHeartbeat } from './event-stream.ts'
 import { checkedBy, validator } from './validate.ts'
-import { costHeaders, targetHeaders } from './whole.ts'
+import { costHeaders, TypedEncoder, targetHeaders } from './whole.ts'
 
 const validate = validator(speechBody)
 /** Bytes per event before base64: a multiple of its group size. */
@@ -69,18 +69,7 @@ class AudioEncoder extends BytesEncoder {
   }
 }
 
-class EventEncoder implements Encoder {
-  readonly contentType = EVENT_STREAM
-  readonly #ex: Exchange
-
-  constructor(ex: Exchange) {
-    this.#ex = ex
-  }
-
-  headers(): readonly string[] {
-    return targetHeaders(this.#ex)
-  }
-
+class EventEncoder extends TypedEncoder {
   write(batch: readonly Event[]): string | undefined {
     let text = ''
     for (const event of batch) {
@@ -94,22 +83,17 @@ class EventEncoder implements Encoder {
   }
 
   end(): string {
-    const ex = this.#ex
+    const { ex } = this
     ex.meter.complete(false)
     const { usage } = ex
-    const { cost } = ex.meter
     const { prompt = 0, output_audio: output = usage.completion ?? 0 } = usage
     return typedEvent('speech.audio.done', {
       usage: {
         input_tokens: prompt,
         output_tokens: output,
         total_tokens: prompt + output,
-        cost: cost && toNumber(cost.total),
+        cost: usdOf(ex),
       },
     })
-  }
-
-  fail(error: GatewayError): string {
-    return failureEvent(error)
   }
 }

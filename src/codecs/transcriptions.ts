@@ -3,9 +3,8 @@
 import type { Codec, Encoder } from '../core/codec.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { toNumber } from '../core/money.ts'
 import { Form, type Upload } from '../lib/body.ts'
-import { errorBody, errors, type GatewayError } from '../lib/error.ts'
+import { errorBody, errors } from '../lib/error.ts'
 import { AUDIO_HEAD_BYTES, fileTypeOf } from '../media/audio-type.ts'
 import {
   likelySeconds,
@@ -15,12 +14,13 @@ import {
   transcriptionBody,
   translationBody,
 } from '../operations/transcriptions/request.ts'
-import { EVENT_STREAM, failureEvent, typedEvent, typedHeartbeat } from './event-stream.ts'
+import { usdOf } from './accounting.ts'
+import { typedEvent, typedHeartbeat } from './event-stream.ts'
 import { formBody } from './form.ts'
 import { diarized, written } from './transcript/formats.ts'
 import { assertAudioData, assertAudioUrl } from './url.ts'
 import { type Validator, validator } from './validate.ts'
-import { CostedEncoder, targetHeaders } from './whole.ts'
+import { CostedEncoder, TypedEncoder } from './whole.ts'
 
 const validate = validator(transcriptionBody)
 const validateTranslation = validator(translationBody)
@@ -109,8 +109,6 @@ function canonical(body: TranscriptionBody, file: Upload | undefined): Transcrip
 /** Token counts when the provider reports them, else the duration in whole seconds. */
 function usageOf(ex: Exchange): object {
   const { usage } = ex
-  const { cost } = ex.meter
-  const usd = cost && toNumber(cost.total)
   const { prompt = 0, completion = 0, input_audio: audio = 0 } = usage
   if (prompt + completion > 0) {
     return {
@@ -119,13 +117,13 @@ function usageOf(ex: Exchange): object {
       input_token_details: { text_tokens: Math.max(0, prompt - audio), audio_tokens: audio },
       output_tokens: completion,
       total_tokens: prompt + completion,
-      cost: usd,
+      cost: usdOf(ex),
     }
   }
   const { input_audio_hour: hours } = usage
   const seconds = hours === undefined ? likelySeconds(ex.request as TranscriptionRequest) : hours * HOUR_SECONDS
   // Rounded to milliseconds first, so that rounding of hours adds no second.
-  return { type: 'duration', seconds: Math.ceil(Math.round(seconds * 1000) / 1000), cost: usd }
+  return { type: 'duration', seconds: Math.ceil(Math.round(seconds * 1000) / 1000), cost: usdOf(ex) }
 }
 
 function wholeTranscript(ex: Exchange, task: 'transcribe' | 'translate'): Encoder {
@@ -138,19 +136,9 @@ function wholeTranscript(ex: Exchange, task: 'transcribe' | 'translate'): Encode
 }
 
 /** `transcript.text.delta`, segments with speakers, `transcript.text.done`. */
-class EventEncoder implements Encoder {
-  readonly contentType = EVENT_STREAM
-  readonly #ex: Exchange
+class EventEncoder extends TypedEncoder {
   #transcript: Transcript | undefined
   #began = false
-
-  constructor(ex: Exchange) {
-    this.#ex = ex
-  }
-
-  headers(): readonly string[] {
-    return targetHeaders(this.#ex)
-  }
 
   write(batch: readonly Event[]): string | undefined {
     let out = ''
@@ -164,7 +152,7 @@ class EventEncoder implements Encoder {
   }
 
   end(): string {
-    const ex = this.#ex
+    const { ex } = this
     ex.meter.complete(false)
     const transcript = this.#transcript!
     const { response_format: format, known_speaker_names: names } = ex.request as TranscriptionRequest
@@ -174,9 +162,5 @@ class EventEncoder implements Encoder {
     }
     const { text, logprobs } = transcript
     return out + typedEvent('transcript.text.done', { text, logprobs, usage: usageOf(ex) })
-  }
-
-  fail(error: GatewayError): string {
-    return failureEvent(error)
   }
 }

@@ -4,7 +4,9 @@ import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { formatMoney } from '../core/money.ts'
 import { stringifyLossless } from '../json/lossless.ts'
+import type { GatewayError } from '../lib/error.ts'
 import { answererOf, answerModelOf } from './accounting.ts'
+import { EVENT_STREAM, failureEvent } from './event-stream.ts'
 
 /** Alternating names and values; omits values unknown when the head is sent. */
 export function targetHeaders(ex: Exchange): string[] {
@@ -20,6 +22,27 @@ export function costHeaders(ex: Exchange): string[] {
   const headers = targetHeaders(ex)
   if (cost) headers.push('x-gateway-cost', formatMoney(cost.total))
   return headers
+}
+
+/** Writes an answer as typed events. */
+export abstract class TypedEncoder implements Encoder {
+  readonly contentType = EVENT_STREAM
+  protected readonly ex: Exchange
+
+  constructor(ex: Exchange) {
+    this.ex = ex
+  }
+
+  headers(): readonly string[] {
+    return targetHeaders(this.ex)
+  }
+
+  abstract write(batch: readonly Event[]): Encoded | undefined
+  abstract end(): Encoded
+
+  fail(error: GatewayError): string {
+    return failureEvent(error)
+  }
 }
 
 /** The result of an answer that is not streamed. */

@@ -3,11 +3,10 @@
 import type { Encoder } from '../../core/codec.ts'
 import type { Event } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import { toNumber } from '../../core/money.ts'
 import { MAX_TEXT_CHARACTERS } from '../../json/answer-bounds.ts'
 import { stringifyLossless } from '../../json/lossless.ts'
 import type { GatewayError } from '../../lib/error.ts'
-import { answerIdOf, answerModelOf, costDetails, metadataOf, usageInfo } from '../accounting.ts'
+import { answerIdOf, answerModelOf, costDetails, metadataOf, usageInfo, usdOf } from '../accounting.ts'
 import { EVENT_STREAM } from '../event-stream.ts'
 import { Candidate } from './candidate.ts'
 import { geminiError } from './error.ts'
@@ -169,7 +168,6 @@ export class StreamEncoder implements Encoder {
 /** With its cost in USD; null while the price is unknown. Call it after the last event. */
 export function usageOf(ex: Exchange): object {
   const { usage } = ex
-  const { cost } = ex.meter
   const { prompt = 0, completion = 0, internal_reasoning: thoughts = 0, input_cache_read: cached = 0 } = usage
   const audioInput = usage.input_audio ?? 0
   const imageTokens = usage.image_output ?? 0
@@ -184,7 +182,7 @@ export function usageOf(ex: Exchange): object {
       ...(audioInput > 0 ? [counted('AUDIO', audioInput)] : []),
     ],
     ...(imageTokens > 0 && { candidatesTokensDetails: [counted('IMAGE', imageTokens)] }),
-    cost: cost && toNumber(cost.total),
+    cost: usdOf(ex),
     info: usageInfo(ex),
   }
 }

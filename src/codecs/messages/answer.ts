@@ -1,7 +1,6 @@
 /** Fields about an answer in the Messages form, streamed or whole, and its usage (docs/contract.md#messages). */
 import type { Exchange } from '../../core/exchange.ts'
-import { toNumber } from '../../core/money.ts'
-import { answerIdOf, answerModelOf, usageInfo } from '../accounting.ts'
+import { answerIdOf, answerModelOf, usageInfo, usdOf } from '../accounting.ts'
 import type { Blocks } from './blocks.ts'
 
 /** The fields before its content. */
@@ -56,5 +55,5 @@ export function firstTokensOf(ex: Exchange): object {
 /** The usage of a whole answer, with its cost in USD; null while the price is unknown. Call it after the last event. */
 export const totalsOf = (ex: Exchange): object => ({
   ...tokensOf(ex),
-  ...{ cost: ex.meter.cost && toNumber(ex.meter.cost.total), info: usageInfo(ex) },
+  ...{ cost: usdOf(ex), info: usageInfo(ex) },
 })

@@ -1,10 +1,9 @@
 /** The response object around the items. */
 
 import type { Exchange } from '../../core/exchange.ts'
-import { toNumber } from '../../core/money.ts'
 import type { Json } from '../../json/json.ts'
 import type { GatewayError } from '../../lib/error.ts'
-import { answerIdOf, answerModelOf, costDetails, metadataOf, usageInfo } from '../accounting.ts'
+import { answerIdOf, answerModelOf, costDetails, metadataOf, usageInfo, usdOf } from '../accounting.ts'
 import { isOverflow } from '../overflow.ts'
 import { responseId } from './open-item.ts'
 
@@ -99,7 +98,6 @@ function errorOf(error: GatewayError): Json {
 
 function usageOf(ex: Exchange): Json {
   const { usage } = ex
-  const { cost } = ex.meter
   const { prompt = 0, completion = 0, input_cache_write: written = 0, input_cache_write_1h: longer = 0 } = usage
   return {
     input_tokens: prompt,
@@ -107,8 +105,8 @@ function usageOf(ex: Exchange): Json {
     output_tokens: completion,
     output_tokens_details: { reasoning_tokens: usage.internal_reasoning ?? 0 },
     total_tokens: prompt + completion,
-    cost: cost && toNumber(cost.total),
-    cost_details: costDetails(cost, ex),
+    cost: usdOf(ex),
+    cost_details: costDetails(ex.meter.cost, ex),
     info: usageInfo(ex),
   }
 }
