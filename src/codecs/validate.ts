@@ -2,10 +2,9 @@
 
 import type { PresetFields } from '../core/codec.ts'
 import type { JsonSchema, Schema } from '../core/schema.ts'
-import type { Json } from '../json/json.ts'
+import { isObject, type Json } from '../json/json.ts'
 import { errorBody, errors } from '../lib/error.ts'
 import { type Check, compile, type Failure } from '../validation/compile.ts'
-import { dropNulls } from './absent.ts'
 
 const MAX_SHOWN_NAME_CHARACTERS = 100
 
@@ -124,3 +123,58 @@ const pathOf = (pointer: string): string =>
     .split('/')
     .map(part => part.replaceAll('~1', '/').replaceAll('~0', '~'))
     .reduce((path, part) => (/^\d+$/.test(part) ? `${path}[${part}]` : `${path}${path && '.'}${part}`), '')
+
+/**
+ * Treats null as absent, since many clients write all members of a form. Removes members of `value` IN PLACE that are
+ * null, that the schema declares, and that may be absent but not null. A tool, a call or a choice without `type` that has
+ * a `function` becomes one of a function. Returns whether it changed anything.
+ */
+function dropNulls(value: unknown, schema: JsonSchema): boolean {
+  const { anyOf, oneOf, items, properties } = schema
+  let changed = false
+  if (Array.isArray(value)) {
+    if (isObject(items)) for (const entry of value) changed = dropNulls(entry, items) || changed
+  } else if (isObject(value)) {
+    if (Array.isArray(oneOf)) changed = inUnion(value, oneOf as JsonSchema[])
+    if (isObject(properties)) {
+      changed = inObject(value, properties as Record<string, JsonSchema>, schema.required) || changed
+    }
+  }
+  if (Array.isArray(anyOf)) for (const member of anyOf as JsonSchema[]) changed = dropNulls(value, member) || changed
+  return changed
+}
+
+function inObject(
+  value: Record<string, unknown>,
+  properties: Readonly<Record<string, JsonSchema>>,
+  required: unknown,
+): boolean {
+  let changed = false
+  for (const name of Object.keys(value)) {
+    const schema = Object.hasOwn(properties, name) ? properties[name] : undefined
+    if (schema === undefined) continue
+    if (value[name] !== null) changed = dropNulls(value[name], schema) || changed
+    else if (!takesNull(schema) && !(Array.isArray(required) && required.includes(name))) {
+      changed = delete value[name]
+    }
+  }
+  return changed
+}
+
+function inUnion(value: Record<string, unknown>, members: readonly JsonSchema[]): boolean {
+  const memberOf = (type: unknown) => members.find(member => tagsOf(member).includes(type))
+  const isFunction = value.type == null && isObject(value.function) && memberOf('function') !== undefined
+  if (isFunction) value.type = 'function'
+  const member = memberOf(value.type)
+  return (member !== undefined && dropNulls(value, member)) || isFunction
+}
+
+const tagsOf = ({ properties }: JsonSchema): readonly unknown[] =>
+  (properties as { type: { enum: unknown[] } } | undefined)?.type.enum ?? []
+
+/** Whether null is valid; a schema without rules takes any value. */
+function takesNull({ type, anyOf, oneOf }: JsonSchema): boolean {
+  if (Array.isArray(anyOf)) return (anyOf as JsonSchema[]).some(takesNull)
+  if (type === undefined) return oneOf === undefined
+  return Array.isArray(type) ? type.includes('null') : type === 'null'
+}
