@@ -31,6 +31,12 @@ const PLAYGROUND = '/ui/playground'
 const FILES = '/ui/static/'
 const FILE_SECONDS = 3600
 
+/** A request and its response. */
+interface Http {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+}
+
 /** Returns the handler of requests for `/ui` and below. */
 export function createUi(options: UiOptions): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
   const sessions = new Sessions()
@@ -38,17 +44,18 @@ export function createUi(options: UiOptions): (request: IncomingMessage, respons
   const { context, readConfig, oidc } = options
   const served = { context, readConfig }
   return async (request, response) => {
+    const http = { request, response }
     for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.setHeader(name, value)
     const session = sessionOf(request)
     try {
       checkOrigin(request)
-      await answer(request, response, session)
+      await answer(http, session)
     } catch (thrown) {
       const { status, message, headers } = asError(thrown)
       if (status >= 500) options.log.error({ err: thrown, path: request.url!.split('?', 1)[0] }, 'page failed')
       for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
       if (response.headersSent) response.destroy()
-      else send(request, response, failed(status, message, session), '', session)
+      else send(http, failed(status, message, session), '', session)
     }
   }
 
@@ -60,19 +67,27 @@ export function createUi(options: UiOptions): (request: IncomingMessage, respons
     return undefined
   }
 
-  async function answer(request: IncomingMessage, response: ServerResponse, session: Session | undefined) {
+  /** Answers at the paths that need no session, and leads to the sign-in at all others without one. */
+  async function answer(http: Http, session: Session | undefined): Promise<void> {
+    const { request } = http
     const url = new URL(request.url!, 'http://ui')
     const path = url.pathname.replace(/\/$/, '')
     const isPost = request.method === 'POST'
     if (!isPost && request.method !== 'GET' && request.method !== 'HEAD') {
       throw errors.methodNotAllowed(request.method!, ['GET', 'POST'])
     }
-    if (path.startsWith(FILES)) return sendFile(request, response, path.slice(FILES.length))
+    if (path.startsWith(FILES)) return sendFile(http, path.slice(FILES.length))
     const { searchParams: query } = url
-    if (path === SIGN_IN) return isPost ? signIn(request, response) : showSignIn(request, response, { query, oidc })
-    if (path === BY_PROVIDER && oidc && !isPost) return leadToProvider(request, response, query, oidc)
-    if (path === CALLBACK && oidc && !isPost) return signInPerson(request, response, query, oidc)
-    if (!session) return leadToSignIn(request, response, isPost ? '/ui' : path + url.search)
+    if (path === SIGN_IN) return isPost ? signIn(http) : showSignIn(http, { query, oidc })
+    if (path === BY_PROVIDER && oidc && !isPost) return leadToProvider(http, query, oidc)
+    if (path === CALLBACK && oidc && !isPost) return signInPerson(http, query, oidc)
+    if (!session) return leadToSignIn(http, isPost ? '/ui' : path + url.search)
+    return answerPage(http, path, query, session)
+  }
+
+  async function answerPage(http: Http, path: string, query: URLSearchParams, session: Session): Promise<void> {
+    const { request, response } = http
+    const isPost = request.method === 'POST'
     const form = isPost ? await checkedForm(request, session) : undefined
     if (path === SIGN_OUT && isPost) {
       sessions.end(session.id)
@@ -84,32 +99,29 @@ export function createUi(options: UiOptions): (request: IncomingMessage, respons
     const handler = isPost ? page.post : page.get
     if (!handler) throw errors.methodNotAllowed(request.method!, [isPost ? 'GET' : 'POST'])
     const visit: Visit = { id, query: form ?? query, session, ...served }
-    send(request, response, await handler(visit), menu, session)
+    send(http, await handler(visit), menu, session)
   }
 
-  async function signIn(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function signIn(http: Http): Promise<void> {
+    const { request, response } = http
     const form = await readForm(request)
     if (!isAdminToken(form.get('token')?.trim() ?? '')) {
       const error = 'This is not the admin token. Copy all of the file admin.token.'
-      return showSignIn(request, response, { query: form, oidc, error })
+      return showSignIn(http, { query: form, oidc, error })
     }
     response.setHeader('set-cookie', sessionCookie(request, sessions.begin()))
     redirect(response, pathWithin(form.get('to')))
   }
 
   /** Goes on by a page: in a redirect from another site, browsers would not send the cookie of the session. */
-  async function signInPerson(
-    request: IncomingMessage,
-    response: ServerResponse,
-    query: URLSearchParams,
-    by: OidcSignIn,
-  ): Promise<void> {
+  async function signInPerson(http: Http, query: URLSearchParams, by: OidcSignIn): Promise<void> {
+    const { request, response } = http
     const used = cookieOf(request, 'oidc')
     response.setHeader('set-cookie', used)
     const { person, to } = await by.finish(query, cookieIn(request, 'oidc'))
     response.setHeader('set-cookie', [used, sessionCookie(request, sessions.begin(person))])
     response.setHeader('refresh', `0; url=${to}`)
-    send(request, response, { title: 'Signed in', body: html`<p><a href="${to}">Go on</a></p>` }, '', undefined)
+    send(http, { title: 'Signed in', body: html`<p><a href="${to}">Go on</a></p>` }, '', undefined)
   }
 }
 
@@ -151,18 +163,13 @@ function redirect(response: ServerResponse, location: string): void {
 }
 
 /** A part that is read again follows by a header: it would not show a whole page. */
-function leadToSignIn(request: IncomingMessage, response: ServerResponse, to: string): void {
+function leadToSignIn({ request, response }: Http, to: string): void {
   const location = link(SIGN_IN, { to: to === '/ui' ? undefined : to })
   if (request.headers['hx-request'] === undefined) redirect(response, location)
   else response.writeHead(401, { 'hx-redirect': location, 'cache-control': 'no-store', 'content-length': 0 }).end()
 }
 
-async function leadToProvider(
-  request: IncomingMessage,
-  response: ServerResponse,
-  query: URLSearchParams,
-  by: OidcSignIn,
-): Promise<void> {
+async function leadToProvider({ request, response }: Http, query: URLSearchParams, by: OidcSignIn): Promise<void> {
   const { location, sealed } = await by.begin(addressOf(request, CALLBACK), pathWithin(query.get('to')))
   response.setHeader('set-cookie', cookieOf(request, 'oidc', sealed, SIGN_IN_SECONDS))
   redirect(response, location)
@@ -175,7 +182,7 @@ interface SignIn {
   readonly error?: string
 }
 
-function showSignIn(request: IncomingMessage, response: ServerResponse, { query, oidc, error }: SignIn): void {
+function showSignIn(http: Http, { query, oidc, error }: SignIn): void {
   const to = pathWithin(query.get('to'))
   const provider = oidc?.provider
   const byProvider =
@@ -190,7 +197,7 @@ function showSignIn(request: IncomingMessage, response: ServerResponse, { query,
 <p class="hint" id="hint">The content of the file <code>admin.token</code> beside the database, such as <code>data/admin.token</code>.</p>
 <p><button>Sign in</button></p>
 </form>`
-  send(request, response, { title: 'Sign in', body, status: error === undefined ? 200 : 401 }, '', undefined)
+  send(http, { title: 'Sign in', body, status: error === undefined ? 200 : 401 }, '', undefined)
 }
 
 const failed = (status: number, message: string, session: Session | undefined): Content => ({
@@ -200,13 +207,7 @@ const failed = (status: number, message: string, session: Session | undefined): 
   status,
 })
 
-function send(
-  request: IncomingMessage,
-  response: ServerResponse,
-  content: Content,
-  menu: string,
-  session: Session | undefined,
-): void {
+function send({ request, response }: Http, content: Content, menu: string, session: Session | undefined): void {
   const body = maskAll(document(content, menu, session))
   response.writeHead(content.status ?? 200, {
     'content-type': 'text/html; charset=utf-8',
@@ -216,7 +217,7 @@ function send(
   response.end(request.method === 'HEAD' ? undefined : body)
 }
 
-async function sendFile(request: IncomingMessage, response: ServerResponse, name: string): Promise<void> {
+async function sendFile({ request, response }: Http, name: string): Promise<void> {
   const file = await staticFile(name)
   if (!file) throw errors.notFound('There is no such file.')
   const isGzip = /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''))
