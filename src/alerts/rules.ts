@@ -1,6 +1,6 @@
 /** Entries of `alerts` in gateway.yaml, ready to be asked. */
-import { createHash } from 'node:crypto'
 import { parseMoney } from '../core/money.ts'
+import { sha256 } from '../lib/opaque.ts'
 import type { AlertCaller } from '../limits/alerts.ts'
 import { matcher } from '../limits/names.ts'
 
@@ -46,8 +46,7 @@ export const WHOLE = 1_000_000n
 const USUAL = [0.5, 0.8, 1]
 
 /** A short text that differs where the values do. */
-export const digestOf = (...values: unknown[]): string =>
-  createHash('sha256').update(JSON.stringify(values)).digest('hex').slice(0, 32)
+export const digestOf = (...values: unknown[]): string => sha256(JSON.stringify(values)).slice(0, 32)
 
 /** Compiles the entries of a configuration. */
 export const compileAlerts = (entries: readonly AlertEntry[]): readonly AlertRule[] => entries.map(compile)

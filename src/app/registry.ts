@@ -1,5 +1,4 @@
 /** Collects what configuration may name: wires and filters of the package and of plugins, and the endpoints. */
-import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { register } from 'node:module'
@@ -28,6 +27,7 @@ import type { Translator } from '../core/translator.ts'
 import { endpoints } from '../endpoints/index.ts'
 import { filters } from '../filters/index.ts'
 import { unknownName } from '../lib/nearest.ts'
+import { sha256 } from '../lib/opaque.ts'
 import { atMost } from '../lib/timer.ts'
 import { operations } from '../operations/index.ts'
 
@@ -134,8 +134,7 @@ export class Registry {
 const textOf = (path: string): Promise<string | undefined> => readFile(path, 'utf8').catch(() => undefined)
 
 /** Node caches a failed module by its URL: a corrected one needs another URL. */
-const addressOf = ({ path, source }: LoadedModule): string =>
-  `${pathToFileURL(path).href}?${createHash('sha256').update(source).digest('hex')}`
+const addressOf = ({ path, source }: LoadedModule): string => `${pathToFileURL(path).href}?${sha256(source)}`
 
 async function importPlugin(loaded: LoadedModule): Promise<Plugin> {
   const { path } = loaded

@@ -1,7 +1,7 @@
 /** Files that a configuration file names: read with it, at every reload. */
-import { createHash } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { sha256 } from '../lib/opaque.ts'
 import { systemErrorText } from './reference.ts'
 import type { Path, Source } from './source.ts'
 
@@ -42,9 +42,7 @@ export async function withContents<F extends NamingFile>(
     const refuse = (why: string) => file.source.error(`the file "${absolute}" cannot be read: ${why}`, path)
     contents[key] = await read(absolute, refuse)
   }
-  const digest = createHash('sha256')
-    .update(JSON.stringify([file.digest, contents]))
-    .digest('hex')
+  const digest = sha256(JSON.stringify([file.digest, contents]))
   return { ...file, contents, digest, references: [...file.references, ...paths] }
 }
 

@@ -1,10 +1,11 @@
 /** Reads one kind of configuration file; parses only files that changed since the last reading. */
-import { createHash, createHmac } from 'node:crypto'
+import { createHmac } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Schema } from '../core/schema.ts'
 import { nearest } from '../lib/nearest.ts'
+import { sha256 } from '../lib/opaque.ts'
 import { MASK } from '../secrets/mask.ts'
 import { type NamedFile, withContents } from './contents.ts'
 import { ConfigError } from './error.ts'
@@ -267,9 +268,6 @@ function outsideValue(name: string, path: Path, text: string, references: Refere
   const { value, isUnread = false, why } = found
   return [{ name, path, shown: shownReferences(text), value, isUnread, why }]
 }
-
-/** SHA-256 of the text in UTF-8, as hex. */
-export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
 async function readText(path: string, name: string): Promise<string> {
   const refuse = (why: string, cause?: unknown) => new ConfigError(name, { line: 1, column: 1 }, why, cause)

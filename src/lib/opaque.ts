@@ -8,8 +8,8 @@ interface Opaque {
   readonly hash: string
 }
 
-/** SHA-256 of UTF-8, in hex. */
-export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
+/** SHA-256 in hex; a text counts as UTF-8. */
+export const sha256 = (text: string | Uint8Array): string => createHash('sha256').update(text).digest('hex')
 
 /** `prefix` and as many random bytes, in base64url. */
 export function opaque(prefix: string, bytes: number): Opaque {

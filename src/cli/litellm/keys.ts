@@ -1,5 +1,5 @@
 /** Keys of LiteLLM as commands for a running gateway. */
-import { createHash } from 'node:crypto'
+import { sha256 } from '../../lib/opaque.ts'
 import type { Admin } from '../admin.ts'
 import { listAll } from '../commands.ts'
 import { Failure } from '../io.ts'
@@ -188,7 +188,7 @@ function joined(key: Section, team: Section = {}, user: Section = {}): Section {
 /** LiteLLM keeps the SHA-256 of a key. */
 function hashOf(token: unknown): string | undefined {
   const text = textOf(token)
-  if (text?.startsWith('sk-')) return createHash('sha256').update(text).digest('hex')
+  if (text?.startsWith('sk-')) return sha256(text)
   return text !== undefined && /^[0-9a-f]{64}$/i.test(text) ? text.toLowerCase() : undefined
 }
 

@@ -1,6 +1,6 @@
 /** Keys of the callers whose tokens an identity provider signs. */
-import { createHash } from 'node:crypto'
 import type { IssuerKeyStore } from '../../core/ports.ts'
+import { sha256 } from '../../lib/opaque.ts'
 import { ADD_ORGANIZATION, ADD_PROJECT, GATEWAY, type SqlAccounts } from './accounts.ts'
 import type { AuditedTransaction, Change } from './audit.ts'
 import { first } from './sql.ts'
@@ -12,8 +12,7 @@ const ORGANIZATION = 'SELECT id FROM organizations WHERE id = $1'
 const OPERATOR = 'gateway-operator'
 
 /** No secret has the hash of such a key: it is not the SHA-256 of anything that a caller could send. */
-const hashOf = (issuer: string, project: string): string =>
-  `jwt:${createHash('sha256').update(`${issuer}\n${project}`).digest('hex')}`
+const hashOf = (issuer: string, project: string): string => `jwt:${sha256(`${issuer}\n${project}`)}`
 
 /** Makes the `IssuerKeyStore`; `accounts` makes its keys. */
 export function sqlIssuerKeys(changes: AuditedTransaction, accounts: SqlAccounts): IssuerKeyStore {

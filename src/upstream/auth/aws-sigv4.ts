@@ -1,6 +1,7 @@
 /** Signature Version 4 (docs/contributing/wire-sources.md#bedrock): the request itself is signed, and the key never travels. */
 import { createHash, createHmac } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
+import { sha256 } from '../../lib/opaque.ts'
 import { awsKeys } from '../../secrets/credential.ts'
 import { upstreamError } from '../../wire/upstream-error.ts'
 import { type SignedRequest, type Strategy, setHeader } from './strategy.ts'
@@ -94,4 +95,3 @@ function digestOf(body: SignedRequest['body']): string {
 }
 
 const hmac = (key: Buffer, text: string): Buffer => createHmac('sha256', key).update(text).digest()
-const sha256 = (text: string | Uint8Array): string => createHash('sha256').update(text).digest('hex')
