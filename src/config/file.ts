@@ -87,15 +87,7 @@ export function shown<T>(file: Pick<ConfigFile<T>, 'value' | 'secrets' | 'outsid
   return replaced(value, [...hidden, ...outside.map(({ path, shown }) => ({ path, by: () => shown }))])
 }
 
-/** A copy of the values with `mask` applied to each secret; an empty secret stays empty. Must not be modified. */
-export function masked<T>(file: Pick<ConfigFile<T>, 'value' | 'secrets'>, mask: (secret: string) => string): T {
-  return replaced(
-    file.value,
-    file.secrets.map(path => ({ path, by: mask })),
-  )
-}
-
-/** A copy with the strings at some paths replaced. */
+/** A copy with the strings at some paths replaced; an empty one stays empty. Must not be modified. */
 function replaced<T>(value: T, places: readonly { path: Path; by: (text: string) => string }[]): T {
   if (places.length === 0) return value
   const copy = structuredClone(value)
@@ -228,6 +220,7 @@ export class FileReader<T> {
       secret: [...new Set(ofSecrets.flatMap(path => variablesAt(path, expanded)))],
       address: variablesAt(ADDRESS, expanded).filter(name => !this.#own.has(name)),
     }
+    const hashed = secrets.map(path => ({ path, by: fingerprint }))
     const file: ConfigFile<T> = {
       source,
       value: effective,
@@ -245,7 +238,7 @@ export class FileReader<T> {
       outside: expanded.flatMap(({ path, text }) =>
         outsideIn(text).flatMap(name => outsideValue(name, path, text, references)),
       ),
-      digest: sha256(JSON.stringify(masked({ value: replaced(result.value, places), secrets }, fingerprint))),
+      digest: sha256(JSON.stringify(replaced(replaced(result.value, places), hashed))),
     }
     this.#cache.set(path, { key, file })
     return file
