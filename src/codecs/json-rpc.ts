@@ -4,11 +4,18 @@ import type { Event } from '../core/event.ts'
 import { stringifyLossless } from '../json/lossless.ts'
 import { errors, type GatewayError } from '../lib/error.ts'
 
-const PARSE = -32_700
-const INVALID_REQUEST = -32_600
-const SERVER = -32_000
-const UNAUTHORIZED = -32_001
-const INTERNAL = -32_603
+/** Error codes of JSON-RPC, of MCP, and those that MCP servers use by HTTP status. */
+export const codes = {
+  parse: -32_700,
+  invalidRequest: -32_600,
+  methodNotFound: -32_601,
+  invalidParams: -32_602,
+  internal: -32_603,
+  server: -32_000,
+  unauthorized: -32_001,
+  headerMismatch: -32_020,
+  unsupportedVersion: -32_022,
+} as const
 
 /** Has no request decoding: the endpoint parses messages by itself. */
 export const jsonRpc: Codec<never> = {
@@ -27,10 +34,10 @@ export function rpcBody({ status, code, message, details }: GatewayError): objec
 }
 
 function codeOf(status: number, code: string | null): number {
-  if (code === 'invalid_json') return PARSE
-  if (status === 400) return code === 'ambiguous_credentials' ? UNAUTHORIZED : INVALID_REQUEST
-  if (status === 401 || status === 403 || status === 410) return UNAUTHORIZED
-  return status === 500 || status === 503 ? INTERNAL : SERVER
+  if (code === 'invalid_json') return codes.parse
+  if (status === 400) return code === 'ambiguous_credentials' ? codes.unauthorized : codes.invalidRequest
+  if (status === 401 || status === 403 || status === 410) return codes.unauthorized
+  return status === 500 || status === 503 ? codes.internal : codes.server
 }
 
 class RpcEncoder implements Encoder {

@@ -1,6 +1,6 @@
 /** `/mcp`: the Model Context Protocol over Streamable HTTP, without sessions; browsers get a page of instructions. */
 
-import { jsonRpc, rpcBody } from '../codecs/json-rpc.ts'
+import { codes, jsonRpc, rpcBody } from '../codecs/json-rpc.ts'
 import type { Endpoint, Method } from '../core/endpoint.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { catalogOf } from '../core/policy.ts'
@@ -11,7 +11,7 @@ import { errors, type GatewayError } from '../lib/error.ts'
 import { escaped, type Page, page } from '../lib/html.ts'
 import { infoOf, LEGACY, VERSIONS } from '../mcp/eras.ts'
 import { openStream, streamOf } from '../mcp/event-stream.ts'
-import { codes, rpcError } from '../mcp/message.ts'
+import { rpcError } from '../mcp/message.ts'
 import { allScopes, answer, NEEDED_SCOPE, prepare } from '../mcp/server.ts'
 import { listedModels } from './models.ts'
 

@@ -1,8 +1,9 @@
 /** Protocol revisions: those that begin with `initialize`, and 2026-07-28, whose requests are self-contained. */
+import { codes } from '../codecs/json-rpc.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { isObject, objectIn } from '../json/json.ts'
 import { HOUR_MS } from '../lib/period.ts'
-import { codes, type Id, type Params, type RpcAnswer, type RpcRequest, rpcError } from './message.ts'
+import { type Id, type Params, type RpcAnswer, type RpcRequest, rpcError } from './message.ts'
 
 /** The revision without a handshake. */
 const MODERN = '2026-07-28'

@@ -1,11 +1,12 @@
 /** The HTTP+SSE transport of 2024-11-05: a stream names an address, and carries the answers to what is posted there. */
 
+import { codes } from '../codecs/json-rpc.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { MessageStream, Principal, Services, StreamOwner } from '../core/ports.ts'
 import type { Reply } from '../core/reply.ts'
 import { errors } from '../lib/error.ts'
-import { codes, rpcError } from './message.ts'
+import { rpcError } from './message.ts'
 
 const COMMENT = ': \n\n'
 

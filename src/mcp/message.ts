@@ -1,4 +1,5 @@
 /** Messages of JSON-RPC 2.0 as MCP uses them, and the check of their envelope. */
+import { codes } from '../codecs/json-rpc.ts'
 import { isObject } from '../json/json.ts'
 import { GatewayError } from '../lib/error.ts'
 
@@ -25,19 +26,6 @@ export type RpcAnswer = { readonly jsonrpc: '2.0'; readonly id: Id | null } & (
   | { readonly result: Params }
   | { readonly error: RpcError }
 )
-
-/** Error codes of JSON-RPC, of MCP, and those that MCP servers use by HTTP status. */
-export const codes = {
-  parse: -32_700,
-  invalidRequest: -32_600,
-  methodNotFound: -32_601,
-  invalidParams: -32_602,
-  internal: -32_603,
-  server: -32_000,
-  unauthorized: -32_001,
-  headerMismatch: -32_020,
-  unsupportedVersion: -32_022,
-} as const
 
 /** The JSON-RPC error in the body of a refusal by HTTP status. */
 interface RpcDetails {

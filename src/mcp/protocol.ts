@@ -2,9 +2,10 @@
 import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
+import { codes } from '../codecs/json-rpc.ts'
 import { isObject } from '../json/json.ts'
 import { INSTRUCTIONS, type ServerInfo } from './eras.ts'
-import { codes, failure, type Params, type RpcAnswer, type RpcRequest } from './message.ts'
+import { failure, type Params, type RpcAnswer, type RpcRequest } from './message.ts'
 
 /**
  * Handlers by method. An error with a `code` becomes the error of the answer. Any other is reported, and shown as

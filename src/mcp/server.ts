@@ -1,10 +1,11 @@
 /** Answers a POST to `/mcp`: versions, methods, tools. */
+import { codes } from '../codecs/json-rpc.ts'
 import { validator } from '../codecs/validate.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { isObject } from '../json/json.ts'
 import { asError, GatewayError } from '../lib/error.ts'
 import { discovery, infoOf, isModern, isModernMethod, modernAnswer } from './eras.ts'
-import { codes, failure, type Params, type RpcAnswer, type RpcRequest, requestOf, rpcError } from './message.ts'
+import { failure, type Params, type RpcAnswer, type RpcRequest, requestOf, rpcError } from './message.ts'
 import type { Handlers } from './protocol.ts'
 import { type Scope, scopes, type Tool, type ToolContext, type ToolResult, toolError } from './tool.ts'
 import { tools } from './tools/index.ts'
