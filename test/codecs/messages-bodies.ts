@@ -181,6 +181,22 @@ export const settings: (readonly [says: string, fields: Json, canonical: Json])[
   ],
   ['no form of the answer', { output_format: null }, {}],
   ['tools that only their provider knows', { tools: [{ type: 'bash_20250124', name: 'bash' }] }, {}],
+  [
+    'a breakpoint at the end of the prompt',
+    { cache_control: { type: 'ephemeral', ttl: '1h' } },
+    {
+      messages: [
+        { role: 'user', content: [{ type: 'text', text: 'Hi', cache_control: { type: 'ephemeral', ttl: '1h' } }] },
+      ],
+    },
+  ],
+  [
+    'a breakpoint after a result',
+    { ...result({ content: '3' }), cache_control: { type: 'ephemeral' } },
+    {
+      messages: [{ role: 'tool', tool_call_id: 'a', content: '3', tool_result_cache_control: { type: 'ephemeral' } }],
+    },
+  ],
   ['R11 a choice without tools', { tool_choice: { type: 'any' } }, {}],
   ['R10 no tools', { tools: [], tool_choice: { type: 'auto' } }, {}],
   ['any tool', { tools, tool_choice: { type: 'any' } }, { tools: [f], tool_choice: 'required' }],

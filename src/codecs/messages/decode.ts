@@ -2,6 +2,7 @@
 import type { ChatRequest, Message, Tool } from '../../core/chat-request.ts'
 import { isObject, type Json, jsonIn, listIn, objectIn, textIn } from '../../json/json.ts'
 import { errors } from '../../lib/error.ts'
+import { markedMessage } from '../../operations/chat/auto-cache.ts'
 import { compact, withMediaAside } from '../chat-parts.ts'
 import { checkChat } from '../chat-rules.ts'
 import { checkRequest } from './check.ts'
@@ -41,6 +42,9 @@ export function decode(body: unknown): ChatRequest {
   }
   const canonical = tier === 'standard_only' ? 'default' : tier
   if (isTier(canonical)) request.service_tier = canonical
+  const mark = markOf(given.cache_control)
+  const last = request.messages.at(-1)
+  if (mark && last) request.messages[request.messages.length - 1] = markedMessage(last, mark)
   checkChat(request)
   request.messages = withMediaAside(request.messages)
   return request

@@ -108,6 +108,8 @@ export const fields = {
   messages: s.array(s.unknown(), { minItems: 1 }),
   max_tokens: s.integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
   system: s.maybe(content),
+  /** Marks the end of the prompt. */
+  cache_control: cacheControl,
   temperature: s.maybe(s.number({ minimum: 0, maximum: 1 })),
   top_p: s.maybe(s.number({ minimum: 0, maximum: 1 })),
   top_k: s.maybe(s.integer({ minimum: 0 })),

@@ -7,7 +7,8 @@ import { estimateTokens, textSize } from '../../core/usage.ts'
 import { MIN_CACHEABLE_TOKENS } from '../../metering/prompt.ts'
 import { jsonSize } from './prompt-size.ts'
 
-const MARK = { type: 'ephemeral' } as const
+const MARK: CacheMark = { type: 'ephemeral' }
+type CacheMark = NonNullable<Message['tool_result_cache_control']>
 
 /**
  * The request with up to four marks: after its tools, its system messages, the turn before the last, and the last turn.
@@ -73,13 +74,14 @@ function placesIn(messages: readonly Message[]): number[] {
   return [first - 1, before, last]
 }
 
-function markedMessage(message: Message): Message {
-  if (message.role === 'tool') return Object.assign({}, message, { tool_result_cache_control: MARK })
+/** The message with a mark after its last text. */
+export function markedMessage(message: Message, mark = MARK): Message {
+  if (message.role === 'tool') return Object.assign({}, message, { tool_result_cache_control: mark })
   const { content } = message
   const parts: ContentPart[] = typeof content === 'string' ? [{ type: 'text', text: content }] : [...(content ?? [])]
   const place = parts.findLastIndex(part => part.type === 'text' && part.text !== '')
   if (place < 0) return message
-  parts[place] = Object.assign({}, parts[place], { cache_control: MARK })
+  parts[place] = Object.assign({}, parts[place], { cache_control: mark })
   return Object.assign({}, message, { content: parts })
 }
 
