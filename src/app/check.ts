@@ -2,6 +2,7 @@
 import { access } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { litellm } from '../compat/litellm/index.ts'
+import { DEFAULT_ADMIN, DEFAULT_LISTEN } from '../config/environment.ts'
 import { ConfigError } from '../config/error.ts'
 import { located } from '../config/large.ts'
 import { link } from '../config/link.ts'
@@ -34,6 +35,7 @@ interface CheckSummary {
 /** Throws what readCatalog throws. */
 export async function checkConfig(path: string, options?: CheckOptions): Promise<CheckSummary> {
   const snapshot = await readCatalog(path, { ...options, isTolerant: options?.secrets === true })
+  checkListeners(snapshot.files)
   await checkStores(snapshot.files)
   const { version, catalog, files } = snapshot
   const mappings = [...catalog.models.values()].flatMap(model => model.mappings)
@@ -47,6 +49,13 @@ export async function checkConfig(path: string, options?: CheckOptions): Promise
     warnings: await warningsOf(snapshot),
     unread: await unreadIn(files),
   }
+}
+
+/** Refuses one address for both listeners. */
+function checkListeners({ gateway: { source, value } }: ConfigFiles): void {
+  const { listen = DEFAULT_LISTEN, admin = DEFAULT_ADMIN } = value.server
+  if (listen === admin && !listen.endsWith(':0'))
+    throw source.error(`${admin} is the address of server.listen, too; choose another port`, ['server', 'admin'])
 }
 
 /** Refuses places that no store can be at, as the start does. */

@@ -1,10 +1,11 @@
 /** Warnings about what a valid configuration says in vain. */
 import type { Catalog } from '../core/catalog.ts'
+import type { Endpoint } from '../core/endpoint.ts'
 import { serves } from '../core/offer.ts'
 import type { Route } from '../core/snapshot.ts'
 import { didYouMean, unknownName } from '../lib/nearest.ts'
 import { rateKinds } from '../limits/kinds.ts'
-import { listOf } from '../limits/names.ts'
+import { listOf, matcher } from '../limits/names.ts'
 import { credentialWarnings } from './credential-warnings.ts'
 import type { ConfigError } from './error.ts'
 import type { ConfigFile } from './file.ts'
@@ -58,13 +59,17 @@ function* ofGateway(
       }
     }
   }
+  const isCall = ({ serve, upgrade, counts }: Endpoint) => (serve === 'upstream' || upgrade) && !counts
+  const calls = routes.flatMap(({ endpoint }) => (isCall(endpoint) ? endpoint.name : []))
   for (const { options, path } of optionsOf(value, 'ratelimit')) {
     const { limits = [], rules = [] } = options as Readonly<Record<'limits' | 'rules', readonly Options[] | undefined>>
     for (const [index, limit] of limits.entries()) {
       const at = [...path, 'limits', index]
       if (!rateKinds.some(kind => limit[kind] !== undefined))
         yield source.error('this entry limits nothing; add a limit such as "rpm: 600"', at)
-      const { model = [] } = (limit.match ?? {}) as { readonly model?: string | readonly string[] }
+      const { model = [], endpoint = [] } = (limit.match ?? {}) as Readonly<Record<string, string | readonly string[]>>
+      if (endpoint.length > 0 && !calls.some(matcher(endpoint)!))
+        yield source.error('these rules are for calls of models; limit it by "rpm" below "endpoints"', [...at, 'match'])
       for (const name of listOf(model)) {
         const near = isKnown(name, catalog) ? '' : didYouMean(name, namesIn(catalog))
         if (near) yield source.error(`unknown model "${name}"${near}`, [...at, 'match', 'model'])

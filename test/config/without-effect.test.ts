@@ -58,6 +58,10 @@ const vain: readonly Row[] = [
     ...limits('limits: [{ match: { model: acme } }]'),
     '5:43: this entry limits nothing; add a limit such as "rpm: 600"',
   ],
+  [
+    ...limits('limits: [{ match: { endpoint: [models, key] }, rpm: 5 }]'),
+    '5:52: these rules are for calls of models; limit it by "rpm" below "endpoints"',
+  ],
   [...limits('limits: [{ match: { model: acne }, rpm: 5 }]'), '5:61: unknown model "acne"; did you mean "acme"?'],
   [
     ...limits('rules: [{ rpm: 5 }, { plans: [lite], rpm: 6 }]'),
@@ -114,6 +118,12 @@ t.test('options that change nothing are warned of by the check and by reloads, w
 })
 
 const refused: readonly Row[] = [
+  [
+    GATEWAY,
+    '"127.0.0.1:0"',
+    '"127.0.0.1:9901"',
+    '1:9: 127.0.0.1:9901 is the address of server.listen, too; choose another port',
+  ],
   [...limits('limits: [{ match: { endpoint: chta }, rpm: 5 }]'), '5:64: unknown endpoint "chta"; did you mean "chat"?'],
   [...limits('limits: [{ match: { tags: team }, rpm: 5 }]'), '5:60: expected a tag with its value, such as "team=*"'],
   [
