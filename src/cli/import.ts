@@ -138,11 +138,11 @@ async function filesOf({ manifests, models, virtualModels, settings }: Converted
   const gateway = parseDocument(packaged.slice(packaged.indexOf('\n') + 1))
   gateway.set('catalog', { models: './models.d', providers: '../providers.d', routes: './routes.d' })
   if (settings?.end_users) gateway.set('end_users', settings.end_users)
-  if (settings?.attempts !== undefined) {
-    const { chains } = gateway.toJS() as { chains: { inference: readonly { readonly route?: object }[] } }
-    const route = chains.inference.findIndex(filter => filter.route)
-    gateway.setIn(['chains', 'inference', route, 'route', 'attempts'], settings.attempts)
-  }
+  const { chains } = gateway.toJS() as { chains: { inference: readonly { readonly route?: object }[] } }
+  const route = ['chains', 'inference', chains.inference.findIndex(filter => filter.route), 'route']
+  // The models of the package are not there.
+  for (const list of ['auto', 'auto_images', 'auto_videos']) gateway.deleteIn([...route, list])
+  if (settings?.attempts !== undefined) gateway.setIn([...route, 'attempts'], settings.attempts)
   const yaml = (value: unknown) => stringify(value, { aliasDuplicateObjects: false })
   const files = new Map([
     ['config/gateway.yaml', String(gateway)],

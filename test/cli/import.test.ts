@@ -36,6 +36,12 @@ for (const [gateway, file] of sources) {
     t.equal(imported.code, 0, imported.err)
     const checked = await gatewayctl(dir, '--config', 'new/config/gateway.yaml', 'check')
     t.equal(checked.code, 0, checked.err)
+    const warnings = checked.err.split('\n').filter(line => line.startsWith('warning: '))
+    t.strictSame(
+      warnings.filter(line => !/environment variable|no price/.test(line)),
+      [],
+      'nothing is written in vain',
+    )
     const { keys } = JSON.parse(imported.out) as { keys: { key: string; fate: string; note: string }[] }
     t.equal(new Set(keys.map(({ key }) => key)).size, keys.length)
     t.equal(keys.length, leaves(parse(readFileSync(source, 'utf8'), { merge: true })))
