@@ -66,14 +66,16 @@ function mergedManifest(own: Values, packaged: Values): Values {
   return { ...merged, models: [...models, ...base.filter(entry => !isObject(entry) || !named.has(entry.model))] }
 }
 
-/** Several credentials replace the packaged one, and are used as it is. */
+/** Several credentials replace the packaged one, and are used as it is. Another scheme uses its secret alone. */
 function mergedAuth(own: unknown, packaged: unknown): unknown {
   if (!isObject(packaged)) return own
   const { secret, ...use } = packaged
   if (Array.isArray(own))
     return own.map(entry => (isObject(entry) && entry.scheme === undefined ? merge(use, entry) : entry))
   if (!isObject(own)) return own
-  return merge(own.secrets === undefined || secret === undefined ? packaged : use, own)
+  const base = own.scheme === undefined || own.scheme === packaged.scheme ? use : {}
+  const isReplaced = own.secrets !== undefined || own.source !== undefined || own.scheme === 'none'
+  return merge(isReplaced || secret === undefined ? base : { ...base, secret }, own)
 }
 
 type Values = Readonly<Json>

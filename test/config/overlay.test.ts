@@ -54,6 +54,29 @@ t.test('several credentials replace the packaged one (docs/credentials.md)', asy
   )
 })
 
+t.test('an own scheme or source takes of the packaged credential what it uses (docs/providers.md)', async t => {
+  const env = { GOOGLE_CLOUD_PROJECT: 'p', AZURE_OPENAI_RESOURCE: 'r', OPENAI_API_KEY: 'three' }
+  const cases: [provider: string, auth: string, linked: object][] = [
+    [
+      'aws-bedrock',
+      '{ scheme: aws-sigv4, region: us-east-1, source: default }',
+      { scheme: 'aws-sigv4', source: 'default' },
+    ],
+    ['google-vertex', '{ scheme: gcp-oauth, source: default }', { scheme: 'gcp-oauth', source: 'default' }],
+    ['vertex-anthropic', '{ source: default }', { scheme: 'gcp-oauth', source: 'default' }],
+    ['azure', '{ scheme: bearer, secret: one }', { scheme: 'bearer' }],
+    ['openai', '{ scheme: header, header: api-key }', { scheme: 'header', header: 'api-key' }],
+    ['openai', '{ scheme: none }', { scheme: 'none' }],
+  ]
+  for (const [provider, auth, linked] of cases) {
+    const text = `provider: ${provider}\nextends: packaged\nauth: ${auth}\n`
+    const { catalog } = await readCatalog(write({ 'providers.d/mine.yaml': text }), { env })
+    const { auth: found, credentials } = catalog.providers.get(provider)!
+    t.match(found, linked, `${provider}: ${auth}`)
+    if (found.scheme === 'header') t.equal(credentials[0]?.secret, 'three', 'the secret is the packaged one')
+  }
+})
+
 t.test('own models, providers and aliases are added', async t => {
   const { models, providers, aliases, pinned } = await load({
     'config/models.d/mine.yaml':
