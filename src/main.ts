@@ -21,8 +21,12 @@ const usage = `usage: gateway [--config FILE]   starts the Model Gateway
   --version       prints the version
   -h, --help      prints this
 
-Environment: HOST and PORT of the public listener, GATEWAY_ADMIN_LISTEN, the host:port of the admin listener, and
-GATEWAY_DATA, the folder of the database, go before what the configuration says. GATEWAY_LOG_LEVEL is one of ${logLevels.join(', ')}.
+Variables that override the configuration:
+
+  HOST, PORT             the public listener
+  GATEWAY_ADMIN_LISTEN   the host:port of the admin listener
+  GATEWAY_DATA           the folder of the database
+  GATEWAY_LOG_LEVEL      one of ${logLevels.join(', ')}
 
 model-gateway is the same command. gatewayctl operates a gateway that runs.`
 
