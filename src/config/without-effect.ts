@@ -38,31 +38,48 @@ export async function warningsOf(
   return [...(await credentialWarnings(files, wasLive)), ...lines.map(String)]
 }
 
-function* ofGateway(
-  { source, value }: ConfigFile<GatewayFile>,
-  catalog: Catalog,
-  routes: readonly Route[],
-): Generator<ConfigError> {
+function* ofGateway(file: ConfigFile<GatewayFile>, catalog: Catalog, routes: readonly Route[]): Generator<ConfigError> {
+  const { source, value } = file
   for (const chain of Object.keys(value.chains)) {
     if (!routes.some(({ endpoint }) => endpoint.chain === chain))
       yield source.error(`no endpoint uses the chain "${chain}"; remove it`, ['chains', chain], 'key')
   }
+  yield* ofAuto(file, catalog)
+  yield* ofRateLimits(file, catalog, routes)
+  yield* ofRateRules(file)
+  const { oidc } = value.admin
+  if (oidc && Object.keys(oidc.allow).length === 0)
+    yield source.error('nobody may sign in: add "allow" with a claim that people need', ['admin', 'oidc'])
+  const { role_id: role, secret_id: secret, token } = value.secrets?.vault ?? {}
+  if (secret !== undefined && role === undefined)
+    yield source.error('"secret_id" needs "role_id"; add it', ['secrets', 'vault', 'secret_id'], 'key')
+  if (token !== undefined && role !== undefined)
+    yield source.error('"role_id" goes before "token"; remove one', ['secrets', 'vault', 'token'], 'key')
+}
+
+/** Operations of the lists that "auto" chooses from. */
+const autoLists = { auto: 'chat', auto_images: 'images', auto_videos: 'videos' }
+
+function* ofAuto({ source, value }: ConfigFile<GatewayFile>, catalog: Catalog): Generator<ConfigError> {
   for (const { options, path } of optionsOf(value, 'route')) {
-    for (const [key, op] of [
-      ['auto', 'chat'],
-      ['auto_images', 'images'],
-      ['auto_videos', 'videos'],
-    ] as const) {
+    for (const [key, op] of Object.entries(autoLists)) {
       for (const [index, name] of listOf((options[key] as readonly string[]) ?? []).entries()) {
         const why = autoIssue(name, op, catalog)
         if (why) yield source.error(`${why}; "auto" leaves it out`, [...path, key, index])
       }
     }
   }
+}
+
+function* ofRateLimits(
+  { source, value }: ConfigFile<GatewayFile>,
+  catalog: Catalog,
+  routes: readonly Route[],
+): Generator<ConfigError> {
   const isCall = ({ serve, upgrade, counts }: Endpoint) => (serve === 'upstream' || upgrade) && !counts
   const calls = routes.flatMap(({ endpoint }) => (isCall(endpoint) ? endpoint.name : []))
   for (const { options, path } of optionsOf(value, 'ratelimit')) {
-    const { limits = [], rules = [] } = options as Readonly<Record<'limits' | 'rules', readonly Options[] | undefined>>
+    const { limits = [] } = options as { readonly limits?: readonly Options[] }
     for (const [index, limit] of limits.entries()) {
       const at = [...path, 'limits', index]
       if (!rateKinds.some(kind => limit[kind] !== undefined))
@@ -75,28 +92,23 @@ function* ofGateway(
         if (near) yield source.error(`unknown model "${name}"${near}`, [...at, 'match', 'model'])
       }
     }
-    const all = rules.findIndex(
-      rule => !['organizations', 'plans', 'age', 'spent'].some(key => rule[key] !== undefined),
-    )
+  }
+}
+
+function* ofRateRules({ source, value }: ConfigFile<GatewayFile>): Generator<ConfigError> {
+  for (const { options, path } of optionsOf(value, 'ratelimit')) {
+    const { rules = [] } = options as { readonly rules?: readonly Options[] }
+    const fitsAll = (rule: Options) =>
+      ['organizations', 'plans', 'age', 'spent'].every(condition => rule[condition] === undefined)
+    const all = rules.findIndex(fitsAll)
+    const at = [...path, 'rules']
     if (all >= 0 && all + 1 < rules.length)
-      yield source.error('the rule before fits all organizations, so that this one never counts', [
-        ...path,
-        'rules',
-        all + 1,
-      ])
+      yield source.error('the rule before fits all organizations, so that this one never counts', [...at, all + 1])
     for (const [index, { rpm, factor }] of rules.entries()) {
       if (rpm !== undefined && factor !== undefined)
-        yield source.error('"rpm" goes before "factor"; remove one', [...path, 'rules', index, 'factor'], 'key')
+        yield source.error('"rpm" goes before "factor"; remove one', [...at, index, 'factor'], 'key')
     }
   }
-  const { oidc } = value.admin
-  if (oidc && Object.keys(oidc.allow).length === 0)
-    yield source.error('nobody may sign in: add "allow" with a claim that people need', ['admin', 'oidc'])
-  const { role_id: role, secret_id: secret, token } = value.secrets?.vault ?? {}
-  if (secret !== undefined && role === undefined)
-    yield source.error('"secret_id" needs "role_id"; add it', ['secrets', 'vault', 'secret_id'], 'key')
-  if (token !== undefined && role !== undefined)
-    yield source.error('"role_id" goes before "token"; remove one', ['secrets', 'vault', 'token'], 'key')
 }
 
 /** Options of a filter as written, wherever the file has them. */
