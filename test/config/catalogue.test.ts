@@ -10,6 +10,7 @@ import { Registry } from '../../src/app/registry.ts'
 import { linkCatalog } from '../../src/config/catalog.ts'
 import { editorSchemas } from '../../src/config/editor-schema.ts'
 import { type ConfigFiles, loadFiles } from '../../src/config/load.ts'
+import { mappingsIn } from '../../src/config/schemas/provider.ts'
 import type { ChatRequest } from '../../src/core/chat-request.ts'
 import { isOver } from '../../src/core/offer.ts'
 import type { Mapping, Model, Translator } from '../../src/core/translator.ts'
@@ -49,13 +50,10 @@ const RETIRED: Readonly<Record<string, string>> = {
   'gpt-5-chat-latest': '2026-07-23',
   'gpt-5.1-codex-max': '2026-07-23',
   'gpt-image-1': '2026-10-23',
-  'llama-3.1-8b-instruct': '2026-08-16',
-  'llama-4-scout-17b-16e-instruct': '2026-07-17',
   o1: '2026-10-23',
   'o3-deep-research': '2026-07-23',
   'o3-mini': '2026-10-23',
   'o4-mini': '2026-10-23',
-  'qwen3-32b': '2026-07-17',
   sonar: '2026-09-27',
   'sonar-deep-research': '2026-09-27',
   'sonar-pro': '2026-09-27',
@@ -63,6 +61,9 @@ const RETIRED: Readonly<Record<string, string>> = {
   'sora-2': '2026-09-24',
   'sora-2-pro': '2026-09-24',
 }
+
+/** Models with open weights that no provider of the catalogue offers: operators may run them. */
+const OPEN_WEIGHTS = ['llama-3.1-8b-instruct', 'llama-4-scout-17b-16e-instruct', 'qwen3-32b']
 
 const folder = 'providers.d'
 const texts = Object.fromEntries(
@@ -138,10 +139,7 @@ t.test('every price has its day, which the head of its file says', async t => {
 
 t.test('every model is offered, and every offer has a wire for what the model is for', async t => {
   const lone = models.filter(({ id, mappings }) => mappings.length === 0 && !(id in RETIRED))
-  t.strictSame(
-    lone.map(model => model.id),
-    [],
-  )
+  t.strictSame(lone.map(model => model.id).sort(), OPEN_WEIGHTS)
   const mute = offers.filter(
     ({ wires, model }) => !model.operations!.some(op => new Map<string, unknown>(wires).has(op)),
   )
@@ -252,6 +250,25 @@ t.test('a retired model carries its day: then only flags list it, and the refusa
   }
 })
 
+t.test('a model with open weights without an offer is not found, until an operator offers it', async t => {
+  const deepinfra = files.providers.find(({ value }) => value.provider === 'deepinfra')!
+  const [offer] = mappingsIn(deepinfra.value)
+  const models = OPEN_WEIGHTS.map(model => ({ ...offer!, model }))
+  const providers = files.providers.map(file => {
+    return file === deepinfra ? { ...file, value: { ...file.value, models } } : file
+  })
+  const others = linkCatalog({ ...files, providers }, registry)
+  for (const id of OPEN_WEIGHTS) {
+    t.notOk((await listed('')).includes(id), id)
+    t.match(
+      thrown(() => planned(id)),
+      { status: 404, message: /No provider offers it\./ },
+      id,
+    )
+    t.match(planned(id, others), [{ provider: { id: 'deepinfra' } }], id)
+  }
+})
+
 /** The ids of the catalogue's list. */
 const listed = async (query: string): Promise<string[]> =>
   (await listingOf<{ id: string }>(exchange({ endpoint: listing, query, snapshot: { catalog } }))).map(({ id }) => id)
@@ -300,7 +317,8 @@ t.test('sessions transcribe with models of OpenAI', async t => {
 })
 
 /** Where a request for a model goes. */
-const planned = (model: string) => plan(queryOf(catalog, { model }, { principal: undefined }), { auto: [] }).targets
+const planned = (model: string, from = catalog) =>
+  plan(queryOf(from, { model }, { principal: undefined }), { auto: [] }).targets
 
 t.test('every offer of a model that answers chats is reached by its canonical id and with its prefix', async t => {
   for (const offer of offers) {
