@@ -20,6 +20,8 @@ export const parseYaml = (text: string): Document.Parsed =>
 export class Source {
   readonly name: string
   readonly text: string
+  /** Positions that are looked for in one turn share it. */
+  #parsed: WeakRef<Document.Parsed> | undefined
 
   constructor(name: string, text: string) {
     this.name = name
@@ -33,7 +35,7 @@ export class Source {
 
   /**
    * An error at the value of `path`, at its key, or at its nearest parent when it is absent. Finding the position
-   * parses the text again, on demand: only one error is reported, and keeping all positions would cost memory.
+   * parses the text again, on demand: few errors are reported, and keeping all positions would cost memory.
    */
   error(message: string, path: Path = [], at: 'key' | 'value' = 'value'): ConfigError {
     const { text } = this
@@ -41,7 +43,9 @@ export class Source {
   }
 
   find(path: Path, at: 'key' | 'value'): Position {
-    return this.#positionOf(offsetOf(parseYaml(this.text), path, at))
+    const document = this.#parsed?.deref() ?? parseYaml(this.text)
+    this.#parsed = new WeakRef(document)
+    return this.#positionOf(offsetOf(document, path, at))
   }
 
   #positionOf(offset: number): Position {

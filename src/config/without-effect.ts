@@ -27,16 +27,21 @@ export async function warningsOf(
   wasLive?: (provider: string) => boolean,
 ): Promise<string[]> {
   const { catalog } = snapshot
+  const routes = snapshot.routes()
+  const parameters = parameterNames(routes)
   const vain = [
-    ...ofGateway(files.gateway, catalog, snapshot.routes()),
+    ...ofGateway(files.gateway, catalog, routes),
     ...files.providers
       .filter(({ value }) => catalog.providers.has(value.provider))
-      .flatMap(file => [...ofOffers(file, catalog, parameterNames(snapshot.routes()))]),
+      .flatMap(file => [...ofOffers(file, catalog, parameters)]),
     ...files.routes.flatMap(file => [...ofRoutes(file)]),
-  ]
-  const lines = await Promise.all(vain.map(located))
+  ].slice(0, MAX_WARNINGS)
+  const lines = await Promise.all(vain.map(error => located(error)))
   return [...(await credentialWarnings(files, wasLive)), ...lines.map(String)]
 }
+
+/** Each in a large file takes a thread for as long as parsing it. */
+const MAX_WARNINGS = 20
 
 function* ofGateway(file: ConfigFile<GatewayFile>, catalog: Catalog, routes: readonly Route[]): Generator<ConfigError> {
   const { source, value } = file
@@ -131,7 +136,10 @@ function autoIssue(name: string, op: string, { models, aliases }: Catalog): stri
   const model = models.get(name)
   if (model) return model.operations?.includes(op) === false ? `the model "${name}" serves no "${op}"` : undefined
   const named = aliases.get(name)
-  return named ? `"${name}" is an alias; write "${named.id}"` : unknownName('model', name, models.keys())
+  if (named) return `"${name}" is an alias; write "${named.id}"`
+  // The list may name models of other catalogues.
+  const near = didYouMean(name, models.keys())
+  return near === '' ? undefined : `unknown model "${name}"${near}`
 }
 
 const namesIn = ({ models, aliases, pinned, virtual }: Catalog): string[] => [

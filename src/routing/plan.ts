@@ -207,7 +207,7 @@ function unserved(snapshot: RoutingQuery['snapshot'], name: string, reference: M
     const ends = offered.map(mapping => mapping.deactivatedAt ?? NEVER).sort()
     const end = [model.deactivatedAt ?? NEVER, ends.at(-1) ?? NEVER].sort()[0]!
     if (end <= today) return errors.modelNotFound(name, ` It was deactivated on ${end}.`)
-    if (offered.length === 0) return errors.modelNotFound(name, ' No provider offers it.')
+    if (offered.length === 0) return errors.unsupported(`No provider offers the model "${name}".`, 'model')
     const paths = pathsOf(snapshot, model.operations?.filter(own => own !== op) ?? [])
     if (paths.length > 0) {
       const at = paths.join(' or ')

@@ -250,7 +250,7 @@ t.test('a retired model carries its day: then only flags list it, and the refusa
   }
 })
 
-t.test('a model with open weights without an offer is not found, until an operator offers it', async t => {
+t.test('a model with open weights without an offer is refused, until an operator offers it', async t => {
   const deepinfra = files.providers.find(({ value }) => value.provider === 'deepinfra')!
   const [offer] = mappingsIn(deepinfra.value)
   const models = OPEN_WEIGHTS.map(model => ({ ...offer!, model }))
@@ -262,7 +262,7 @@ t.test('a model with open weights without an offer is not found, until an operat
     t.notOk((await listed('')).includes(id), id)
     t.match(
       thrown(() => planned(id)),
-      { status: 404, message: /No provider offers it\./ },
+      { status: 400, message: `No provider offers the model "${id}".` },
       id,
     )
     t.match(planned(id, others), [{ provider: { id: 'deepinfra' } }], id)
