@@ -49,7 +49,7 @@ export function checkAlerts({ value, source }: ConfigFile<Alerting>, isAllowed: 
     }
     if (url === undefined) {
       if (secret !== undefined) throw refuse('"secret" signs a callback, and this alert has no "url"', 'secret')
-      if (format === 'slack') throw refuse('"format" is of a callback, and this alert has no "url"; add it', 'format')
+      if (format === 'slack') throw refuse('"format" is for a callback, and this alert has no "url"; add one', 'format')
       continue
     }
     if (format === 'generic' && secret === undefined) {

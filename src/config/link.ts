@@ -10,14 +10,13 @@ import type { ConfigFile } from './file.ts'
 import type { ConfigFiles } from './load.ts'
 import { checkPlans, linkPlans } from './plans.ts'
 import type { Registries } from './registries.ts'
-import { linkRoutes } from './routes.ts'
+import { linkRoutes, optionsOf } from './routes.ts'
 import { endUserOptions } from './schemas/end-users.ts'
 import type { GatewayFile } from './schemas/gateway.ts'
 import { realtimeOptions } from './schemas/realtime.ts'
 import { ConfigSnapshot } from './snapshot.ts'
 import type { Path, Source } from './source.ts'
 import { modelIssue } from './virtual-models.ts'
-import { optionsOf } from './without-effect.ts'
 
 /** Throws a ConfigError with the position of the first error. */
 export function link(files: ConfigFiles, registries: Registries): ConfigSnapshot {

@@ -196,3 +196,19 @@ class RouteLinker {
     }
   }
 }
+
+/** Options of a filter as written, wherever the file has them. */
+export function* optionsOf(
+  { chains, endpoints }: GatewayFile,
+  filter: string,
+): Generator<{ options: Options; path: Path }> {
+  for (const [chain, entries] of Object.entries(chains)) {
+    for (const [index, entry] of entries.entries()) {
+      if (typeof entry === 'object' && entry[filter])
+        yield { options: entry[filter], path: ['chains', chain, index, filter] }
+    }
+  }
+  for (const [endpoint, { [filter]: options }] of Object.entries(endpoints)) {
+    if (options) yield { options, path: ['endpoints', endpoint, filter] }
+  }
+}

@@ -11,16 +11,16 @@ import type { ConfigError } from './error.ts'
 import type { ConfigFile } from './file.ts'
 import { located } from './large.ts'
 import type { ConfigFiles } from './load.ts'
+import { optionsOf } from './routes.ts'
 import type { GatewayFile } from './schemas/gateway.ts'
 import { mappingsIn, type ProviderFile } from './schemas/provider.ts'
 import type { RoutesFile } from './schemas/routes.ts'
 import type { ConfigSnapshot } from './snapshot.ts'
-import type { Path } from './source.ts'
 
 type Options = Readonly<Record<string, unknown>>
 type Offer = ReturnType<typeof mappingsIn>[number]
 
-/** Lines about credentials, and about what has no effect. `files`: those of the snapshot, perhaps with other comments. */
+/** Resolves with lines about credentials and about what has no effect. `files`: of the snapshot, or equal but for comments. */
 export async function warningsOf(
   snapshot: ConfigSnapshot,
   files: ConfigFiles = snapshot.files,
@@ -35,12 +35,14 @@ export async function warningsOf(
       .filter(({ value }) => catalog.providers.has(value.provider))
       .flatMap(file => [...ofOffers(file, catalog, parameters)]),
     ...files.routes.flatMap(file => [...ofRoutes(file)]),
-  ].slice(0, MAX_WARNINGS)
-  const lines = await Promise.all(vain.map(error => located(error)))
-  return [...(await credentialWarnings(files, wasLive)), ...lines.map(String)]
+  ]
+  const shown = await Promise.all(vain.slice(0, MAX_WARNINGS).map(error => located(error)))
+  const lines = [...(await credentialWarnings(files, wasLive)), ...shown.map(String)]
+  if (vain.length > shown.length) lines.push(`${vain.length - shown.length} more places change nothing`)
+  return lines
 }
 
-/** Each in a large file takes a thread for as long as parsing it. */
+/** Bounds the places that are looked for: each in a large file takes as long as parsing it. */
 const MAX_WARNINGS = 20
 
 function* ofGateway(file: ConfigFile<GatewayFile>, catalog: Catalog, routes: readonly Route[]): Generator<ConfigError> {
@@ -83,6 +85,7 @@ function* ofRateLimits(
 ): Generator<ConfigError> {
   const isCall = ({ serve, upgrade, counts }: Endpoint) => (serve === 'upstream' || upgrade) && !counts
   const calls = routes.flatMap(({ endpoint }) => (isCall(endpoint) ? endpoint.name : []))
+  const names = namesIn(catalog)
   for (const { options, path } of optionsOf(value, 'ratelimit')) {
     const { limits = [] } = options as { readonly limits?: readonly Options[] }
     for (const [index, limit] of limits.entries()) {
@@ -93,7 +96,7 @@ function* ofRateLimits(
       if (endpoint.length > 0 && !calls.some(matcher(endpoint)!))
         yield source.error('these rules are for calls of models; limit it by "rpm" below "endpoints"', [...at, 'match'])
       for (const name of listOf(model)) {
-        const near = isKnown(name, catalog) ? '' : didYouMean(name, namesIn(catalog))
+        const near = name.includes('*') || names.has(name) ? '' : didYouMean(name, names)
         if (near) yield source.error(`unknown model "${name}"${near}`, [...at, 'match', 'model'])
       }
     }
@@ -116,22 +119,6 @@ function* ofRateRules({ source, value }: ConfigFile<GatewayFile>): Generator<Con
   }
 }
 
-/** Options of a filter as written, wherever the file has them. */
-export function* optionsOf(
-  { chains, endpoints }: GatewayFile,
-  filter: string,
-): Generator<{ options: Options; path: Path }> {
-  for (const [chain, entries] of Object.entries(chains)) {
-    for (const [index, entry] of entries.entries()) {
-      if (typeof entry === 'object' && entry[filter])
-        yield { options: entry[filter], path: ['chains', chain, index, filter] }
-    }
-  }
-  for (const [endpoint, { [filter]: options }] of Object.entries(endpoints)) {
-    if (options) yield { options, path: ['endpoints', endpoint, filter] }
-  }
-}
-
 function autoIssue(name: string, op: string, { models, aliases }: Catalog): string | undefined {
   const model = models.get(name)
   if (model) return model.operations?.includes(op) === false ? `the model "${name}" serves no "${op}"` : undefined
@@ -142,14 +129,8 @@ function autoIssue(name: string, op: string, { models, aliases }: Catalog): stri
   return near === '' ? undefined : `unknown model "${name}"${near}`
 }
 
-const namesIn = ({ models, aliases, pinned, virtual }: Catalog): string[] => [
-  ...models.keys(),
-  ...aliases.keys(),
-  ...(pinned?.keys() ?? []),
-  ...(virtual?.keys() ?? []),
-]
-
-const isKnown = (name: string, catalog: Catalog): boolean => name.includes('*') || namesIn(catalog).includes(name)
+const namesIn = ({ models, aliases, pinned, virtual }: Catalog): ReadonlySet<string> =>
+  new Set([...models.keys(), ...aliases.keys(), ...(pinned?.keys() ?? []), ...(virtual?.keys() ?? [])])
 
 /** Fields that requests of some endpoint may have. */
 const parameterNames = (routes: readonly Route[]): ReadonlySet<string> =>

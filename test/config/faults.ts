@@ -39,7 +39,7 @@ const alertRows = (
       '[{ on: limit, url: "https://hook.example/in", secret: "" }]',
       '2:63: expected a string that is not empty, got ""',
     ],
-    ['[{ on: limit, format: slack }]', '2:31: "format" is of a callback, and this alert has no "url"; add it'],
+    ['[{ on: limit, format: slack }]', '2:31: "format" is for a callback, and this alert has no "url"; add one'],
     ['[{ on: limit, format: teams }]', '2:31: unknown value "teams"; expected generic, slack'],
     ['[{ on: limit, match: { org: acme } }]', '2:32: unknown key "org"; did you mean "orgs"?'],
     ['[{ on: limit, match: { keys: [] } }]', '2:38: expected at least 1 entry, got an empty list'],
