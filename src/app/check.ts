@@ -60,10 +60,10 @@ function checkListeners({ gateway: { source, value } }: ConfigFiles): void {
 
 /** Refuses places that no store can be at, as the start does. */
 async function checkStores({ folder, gateway: { source, value } }: ConfigFiles): Promise<void> {
-  const { redis, postgres, sqlite } = value.stores
-  for (const [option, place] of Object.entries({ redis, postgres, sqlite: resolve(folder, sqlite) })) {
+  for (const option of ['redis', 'postgres', 'sqlite'] as const) {
+    const place = option === 'sqlite' ? resolve(folder, value.stores.sqlite) : value.stores[option]
     const refuse = (thrown: Error) => Promise.reject(source.error(thrown.message, ['stores', option]))
-    if (place !== undefined) await checkPlace(option as 'sqlite', place).catch(refuse)
+    if (place !== undefined) await checkPlace(option, place).catch(refuse)
   }
 }
 
