@@ -140,7 +140,7 @@ async function filesOf({ manifests, models, virtualModels, settings }: Converted
   if (settings?.end_users) gateway.set('end_users', settings.end_users)
   const { chains } = gateway.toJS() as { chains: { inference: readonly { readonly route?: object }[] } }
   const route = ['chains', 'inference', chains.inference.findIndex(filter => filter.route), 'route']
-  // The models of the package are not there.
+  // The catalogue of an import has no models of the package.
   for (const list of ['auto', 'auto_images', 'auto_videos']) gateway.deleteIn([...route, list])
   if (settings?.attempts !== undefined) gateway.setIn([...route, 'attempts'], settings.attempts)
   const yaml = (value: unknown) => stringify(value, { aliasDuplicateObjects: false })

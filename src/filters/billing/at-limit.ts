@@ -63,7 +63,7 @@ export function atLimit(
   if (typeof limit?.onLimit !== 'object') return undefined
   const { use } = limit.onLimit
   const request = ex.request!
-  // What passes the limit is the whole request: others of several models may serve it. A session keeps its model.
+  // Another model that the request names may be the one that answers. A session keeps its model.
   const names = 'models' in request && request.models ? [] : [request.model, ex.requested.model]
   const isUsed = names.includes(use) || (ex.charges !== undefined && ex.target!.mapping.model.id === use)
   if (ex.charges && !isUsed) return undefined

@@ -94,7 +94,7 @@ export function compileRule(written: Written): LimitRule {
   }
 }
 
-/** Kinds of subjects that a rule counts apart which does not say it: those that it names, else organizations. */
+/** Kinds of subjects that a rule counts apart by default: those that it names, else organizations. */
 function kindsNamedBy(match: Match): readonly string[] {
   const named = (Object.keys(match) as (keyof Match)[]).flatMap(part =>
     match[part] === undefined ? [] : (namedBy[part] ?? []),
