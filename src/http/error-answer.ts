@@ -75,7 +75,7 @@ function codecOf(
 export const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 
-/** Where it came. */
+/** The connection of a request that could not be read. */
 interface Broken {
   readonly socket: Socket
   readonly connection: Connection

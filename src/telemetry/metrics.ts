@@ -303,7 +303,7 @@ export class PrometheusMetrics implements Metrics {
           this.reset()
           for (const { state, provider, count } of running) this.inc({ state, provider }, count)
         } catch {
-          // The store reports its own health.
+          // Only a read of a store fails, and the store reports its own health.
         }
       },
     })
